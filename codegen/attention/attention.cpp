@@ -23,6 +23,7 @@ KernelSource AttentionEmitter::emit() {
   else
     key_loop();
   if (has_named_accumulators()) fetch_accumulators();
+  if (tiles_.key_warps > 1) open_merged_warps();
   if (part_ == AttentionPart::kSplit) {
     store_partial_state();
   } else {
@@ -32,6 +33,7 @@ KernelSource AttentionEmitter::emit() {
     if (splits_keys()) writer_.close();
     if (!form_.extra_outputs.empty()) store_extra_outputs();
   }
+  if (tiles_.key_warps > 1) writer_.close();
   KernelSource source = writer_.finish(comment(), tiles_.threads, blocks_at_once());
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (splits_keys() ? splits_in_use() : 1), pool_.bounds());
@@ -132,8 +134,9 @@ void AttentionEmitter::place_block() {
   thread_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    writer_.line(fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
-                             tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows()));
+    writer_.line(tiles_.warps_split_rows() ? fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
+                                                         tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows())
+                                           : fmt::format("const {} warp_row = {};", integer(), row0_));
     writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), thread_row_));
     writer_.line(fmt::format("const int {} = warp_lane % 4 * 2;", thread_column_));
   } else {
@@ -195,16 +198,18 @@ void AttentionEmitter::load_queries() {
   const std::string lane_row = writer_.unique("lane_row"), lane_place = writer_.unique("lane_place");
   writer_.line(fmt::format("const int {} = warp_lane / 16 * 8 + warp_lane % 8, {} = warp_lane / 8 % 2 * 8;", lane_row,
                            lane_place));
-  const auto rows_of = [&](const char* preferred_name, const std::string& tile, int stride, const std::string& first) {
+  const auto rows_of = [&](const char* preferred_name, const std::string& tile, int stride, int of_warp) {
     const std::string name = writer_.unique(preferred_name);
+    const std::string first = of_warp == 0 ? "" : fmt::format("warp * {} + ", of_warp);
     writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + ({}{}) * {} + {}));", name, tile, first,
                              lane_row, stride, lane_place));
     return name;
   };
+  const int keys_of_warp = tiles_.key_warps > 1 ? tiles_.warp_keys() : 0;
   query_rows_ =
-      rows_of("query_rows", query_tile_, tiles_.query_stride, fmt::format("warp * {} + ", tiles_.warp_rows()));
-  key_rows_ = rows_of("key_rows", key_tile_, tiles_.key_stride, "");
-  value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, "");
+      rows_of("query_rows", query_tile_, tiles_.query_stride, tiles_.warps_split_rows() ? tiles_.warp_rows() : 0);
+  key_rows_ = rows_of("key_rows", key_tile_, tiles_.key_stride, keys_of_warp);
+  value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, keys_of_warp);
   query_ = writer_.unique("query");
   if (tiles_.queries_in_shared) {
     // If keys are copied asynchronously, the wait for the keys covers the queries.
@@ -261,7 +266,7 @@ void AttentionEmitter::declare_limits() {
     return name;
   };
   const std::string last_row = last_of("last_row", row0_, tiles_.rows);
-  const bool warps = tiles_.tensor_cores && tiles_.threads > 32;
+  const bool warps = tiles_.warps_split_rows();
   const std::string first_row = warps ? "warp_row" : row0_;
   const std::string last_warp_row = warps ? last_of("last_warp_row", first_row, tiles_.warp_rows()) : last_row;
   if (form_.last_key) {
@@ -289,13 +294,14 @@ std::string AttentionEmitter::open_seen() {
 void AttentionEmitter::key_loop() {
   declare_limits();
   std::string first = keys_from_, end = keys_to_;
-  key0_ = writer_.unique("key0");
+  tile_key0_ = key0_ = writer_.unique("key0");
   if (part_ == AttentionPart::kSplit) restrict_keys_to_split(first, end);
   plan_copies();
   // The tiles overwrite the queries, which are in registers now.
   if (tiles_.tensor_cores && !tiles_.queries_in_shared) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
-    if (*lines) (*lines)->clear_rest(writer_);
+    if (*lines) (*lines)->clear_rest(writer_, tiles_.stages, tiles_.stage_elements());
+  if (tiles_.stages > 1 && key_lines_ && value_lines_) return pipelined_key_loop(first, end);
   // Asynchronous copies of the next keys overlap with the softmax. Computed keys are loaded after it, because they need
   // the registers that hold the scores until then.
   const bool copied = key_lines_ || loads_.copies(key_load(first));
@@ -309,17 +315,18 @@ void AttentionEmitter::key_loop() {
   const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
   synchronize(key_load(first), once ? "keys and values are used up" : "keys are there, values used up");
   if (once) {
-    load_keys(key0_);
-    load_values();
-    synchronize(value_load(), "keys and values are there");
+    load_keys(tile_key0_);
+    load_values(tile_key0_);
+    synchronize(value_load(tile_key0_), "keys and values are there");
   } else {
-    load_values();
+    load_values(tile_key0_);
   }
+  declare_warp_keys();
   declare_scores();
   std::string seen = open_seen();
   multiply_keys();
   if (!seen.empty()) writer_.close();
-  if (!once) synchronize(value_load(), "values are there, keys used up");
+  if (!once) synchronize(value_load(tile_key0_), "values are there, keys used up");
   const auto load_next = [&] {
     writer_.open(fmt::format("if ({} < {})", next, end));
     load_keys(next);
@@ -339,9 +346,60 @@ void AttentionEmitter::key_loop() {
     synchronize(query_load(), "queries are there");
 }
 
+// Narrows key0 to the first key of the warp, for the scores.
+void AttentionEmitter::declare_warp_keys() {
+  if (tiles_.key_warps == 1) return;
+  key0_ = writer_.unique("warp_key0");
+  writer_.line(fmt::format("const {} {} = {} + warp * {};", integer(), key0_, tile_key0_, tiles_.warp_keys()));
+}
+
+// While a tile is used, copies of the next stages - 1 tiles are in flight. The copies of a tile are one group.
+void AttentionEmitter::pipelined_key_loop(const std::string& first, const std::string& end) {
+  const int ahead = tiles_.stages - 1, stage_bytes = tiles_.stage_elements() * tiles_.element_bytes;
+  const std::string stage = writer_.unique("stage"), next = writer_.unique("next_key0"),
+                    free = writer_.unique("free_stage");
+  writer_.use("copy_pipeline");
+  const auto load = [&](const std::string& key, const std::string& to) {
+    writer_.open(fmt::format("if ({} < {})", key, end));
+    load_keys(key, to);
+    load_values(key, to);
+    writer_.close();
+    writer_.line("commit_copies();");
+  };
+  writer_.line(fmt::format("unsigned {} = 0;  // in bytes", stage));
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for ({0} {1} = {2}; {3} < {4}; {1} += {5}, {3} += {6})", integer(), next, first, stage,
+                           ahead * stage_bytes, tiles_.keys, stage_bytes));
+  load(next, stage);
+  writer_.close();
+  writer_.line(fmt::format("{} = 0;", stage));
+  writer_.open(
+      fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), tile_key0_, first, end, tiles_.keys));
+  writer_.line(fmt::format("wait_for_groups<{}>();", ahead - 1));
+  writer_.line("__syncthreads();  // keys and values are there, those before are used up");
+  writer_.line(
+      fmt::format("const unsigned {0} = {1} == 0 ? {2} : {1} - {3};", free, stage, ahead * stage_bytes, stage_bytes));
+  load(fmt::format("{} + {}", tile_key0_, ahead * tiles_.keys), free);
+  declare_warp_keys();
+  const std::string key_rows = key_rows_, value_rows = value_rows_;
+  for (std::string* rows : {&key_rows_, &value_rows_}) {
+    const std::string now = writer_.unique("stage_" + *rows);
+    writer_.line(fmt::format("const unsigned {} = {} + {};", now, *rows, stage));
+    *rows = now;
+  }
+  declare_scores();
+  multiply_keys();
+  mask_scores();
+  online_softmax_step();
+  add_values();
+  key_rows_ = key_rows, value_rows_ = value_rows;
+  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", stage, ahead * stage_bytes, stage_bytes));
+  writer_.close();
+}
+
 void AttentionEmitter::plan_copies() {
   key_lines_ = AsyncLineCopy::plan(loads_, emitter_, key_load("0"), tiles_.threads);
-  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, value_load(), tiles_.threads);
+  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, value_load("0"), tiles_.threads);
   if (key_lines_) key_lines_->declare(emitter_);
   if (!value_lines_) return;
   if (key_lines_ && value_lines_->same_offsets(*key_lines_))
@@ -363,18 +421,18 @@ void AttentionEmitter::load_tile(const TileLoad& load) {
   loads_.load(once);
 }
 
-void AttentionEmitter::load_keys(const std::string& first) {
+void AttentionEmitter::load_keys(const std::string& first, const std::string& stage) {
   if (key_lines_)
-    key_lines_->copy(emitter_, first);
+    key_lines_->copy(emitter_, first, stage);
   else
     load_tile(key_load(first));
 }
 
-void AttentionEmitter::load_values() {
+void AttentionEmitter::load_values(const std::string& first, const std::string& stage) {
   if (value_lines_)
-    value_lines_->copy(emitter_, key0_);
+    value_lines_->copy(emitter_, first, stage);
   else
-    load_tile(value_load());
+    load_tile(value_load(first));
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {
@@ -390,7 +448,7 @@ TileLoad AttentionEmitter::key_load(const std::string& first) const {
           .narrowed = form_.tensor_dtype};
 }
 
-TileLoad AttentionEmitter::value_load() const {
+TileLoad AttentionEmitter::value_load(const std::string& first) const {
   return {.tile = value_tile_,
           .stride = tiles_.value_stride,
           .lines = tiles_.keys,
@@ -398,7 +456,7 @@ TileLoad AttentionEmitter::value_load() const {
           .operand = form_.value,
           .line_axes = form_.keys,
           .position_axes = form_.columns,
-          .line0 = key0_,
+          .line0 = first,
           .async = true,
           .narrowed = form_.tensor_dtype};
 }

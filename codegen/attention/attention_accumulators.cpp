@@ -83,7 +83,7 @@ void AttentionEmitter::store_accumulators(const std::string& at, const std::stri
 }
 
 void AttentionEmitter::fetch_accumulators() {
-  if (has_epilogue(stored_rows())) return;
+  if (has_epilogue(stored_rows()) && tiles_.key_warps == 1) return;
   constexpr int kTogether = 32;
   writer_.line(fmt::format("float {}[{}][{}][4];", accumulator_, tiles_.m16_fragments, tiles_.columns / 8));
   for (int first = 0; first < accumulator_count(); first += kTogether) {

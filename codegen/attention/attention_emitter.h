@@ -97,8 +97,8 @@ class AttentionEmitter {
   void plan_copies();
   // Computes eight elements at a time where that pays.
   void load_tile(const TileLoad& load);
-  void load_keys(const std::string& first);
-  void load_values();
+  void load_keys(const std::string& first, const std::string& stage = "");
+  void load_values(const std::string& first, const std::string& stage = "");
   void declare_state();
 
   // --- split-KV
@@ -117,6 +117,8 @@ class AttentionEmitter {
   std::string partial_row(const std::string& split, const std::string& row);
   int partial_columns() const { return (tiles_.columns + 31) / 32 * 32; }
   void store_partial_state();
+  // Merges the results of warps with different keys into warp 0 and opens a block for it alone.
+  void open_merged_warps();
   void combine_splits();
   // Combines with a few lanes per row, in a kernel that does nothing else.
   void combine_in_lanes();
@@ -125,6 +127,8 @@ class AttentionEmitter {
   // The text of a limit on keys at a row that is a C variable.
   std::string limit_at(const IndexExpr& limit, const std::string& row);
   void key_loop();
+  void pipelined_key_loop(const std::string& first, const std::string& end);
+  void declare_warp_keys();
   // Declares the range of keys that the rows of a block, or of a warp, see. It follows from the limits of the first row
   // and of the last one.
   void declare_limits();
@@ -132,7 +136,7 @@ class AttentionEmitter {
   void declare_scores();
   TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
-  TileLoad value_load() const;
+  TileLoad value_load(const std::string& first) const;
   void wait_for_copies(const TileLoad& loaded);  // if it is copied asynchronously
   // A barrier: the data of `loaded` is in shared memory for all threads, and tiles that all threads have read may be
   // overwritten.
@@ -257,6 +261,8 @@ class AttentionEmitter {
   // queries.
   bool stores_staged(const std::vector<std::size_t>& stored) const;
   void store_staged();
+  // Before results overwrite keys and values in shared memory. Merged results belong to one warp.
+  const char* result_barrier() const { return tiles_.key_warps > 1 ? "__syncwarp();" : "__syncthreads();"; }
   void stage_pairs(const std::string& mine);
   void stage_matrices(const std::string& mine);
   void store_16_bytes(const std::string& mine);
@@ -286,12 +292,12 @@ class AttentionEmitter {
   TileLoader loads_;
   // Set if the lines are copied unchanged.
   std::optional<AsyncLineCopy> key_lines_, value_lines_;
-  std::string query_tile_, key_tile_, value_tile_, weight_tile_;  // in shared memory
-  std::string query_rows_, key_rows_, value_rows_;                // addresses of a lane's matrix rows for ldmatrix
-  std::string keys_from_, keys_to_, warp_keys_to_;                // keys that at least one row of the tile sees
-  std::string all_rows_from_, all_rows_to_;                       // keys that all rows of the warp see
-  std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
-  std::vector<AttentionOperand> operands_;                        // queries, keys, values
+  std::string query_tile_, key_tile_, value_tile_, weight_tile_;      // in shared memory
+  std::string query_rows_, key_rows_, value_rows_;                    // addresses of a lane's matrix rows for ldmatrix
+  std::string keys_from_, keys_to_, warp_keys_to_;                    // keys that at least one row of the tile sees
+  std::string all_rows_from_, all_rows_to_;                           // keys that all rows of the warp see
+  std::string row0_, tile_key0_, key0_, thread_row_, thread_column_;  // row and key indices
+  std::vector<AttentionOperand> operands_;                            // queries, keys, values
   std::vector<std::string> maps_;
   std::string tiles_at_, barriers_, keys_full_, keys_empty_, values_full_, values_empty_, tile_count_, tile_, weight_;
   std::string query_, score_, accumulator_, greatest_, total_, row_scale_;  // in registers

@@ -44,6 +44,13 @@ std::string AttentionEmitter::partial_row(const std::string& split, const std::s
                      width);
 }
 
+void AttentionEmitter::open_merged_warps() {
+  writer_.use("merge_key_warps");
+  writer_.line(fmt::format("merge_key_warps<{}>({}, {}, {}, (float*){}, {});", tiles_.key_warps, accumulator_,
+                           greatest_, total_, key_tile_, number(exponent_scale())));
+  writer_.open("if (warp == 0)");
+}
+
 void AttentionEmitter::store_partial_state() {
   const std::string r = writer_.unique("r"), m = writer_.unique("m"), row_name = writer_.unique("row");
   const std::string to = writer_.unique("to");

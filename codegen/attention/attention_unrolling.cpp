@@ -75,7 +75,7 @@ double AttentionEmitter::expected_ms() const {
   else if (tiles_.warpgroups)
     ms += kWarpgroups + kWarpgroupKey * tiles_.keys;
   else
-    ms += tiles_.keys * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
+    ms += tiles_.warp_keys() * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
   if (!form_.extra_outputs.empty()) ms += kSecondLoop;
   return ms + ms_of_scores() + ms_of_operands() + ms_of_results();
 }

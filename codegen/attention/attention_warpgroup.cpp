@@ -222,9 +222,8 @@ void AttentionEmitter::copy_tiles() {
   }
   if (operands_[2].pieces) {
     writer_.line(wait_for(values_empty_, tile_, 1));
-    TileLoad load = value_load();
-    load.line0 = first;
-    compute_tile(2, load, fmt::format("{} + {} % {} * {} + ", kValuesAt, tile_, tiles_.stages, kValueBytes),
+    compute_tile(2, value_load(first),
+                 fmt::format("{} + {} % {} * {} + ", kValuesAt, tile_, tiles_.stages, kValueBytes),
                  fmt::format("({} * {})", tiles_.value_segments(), kPieceBytes), of_stage(values_full_, tile_));
   } else {
     copy(values_empty_, values_full_, kValueBytes, values_at(tile_), [&] {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/type.h"
+
 namespace fusec {
 namespace {
 
@@ -37,6 +39,28 @@ bool fills_large_tiles(const Attention& form, const Target& target) {
   return rows >= 128 && points(form, form.batch) * ((rows + 127) / 128) >= target.multiprocessors;
 }
 
+bool is_copied(const Attention& form, ExprId operand) {
+  const ExprNode& n = form.kernel.pool[operand];
+  return n.op == ExprOp::kLoad && bits(n.dtype) == 16;
+}
+
+// Tiles for the few rows of decoding. The warps of a block have the same 16 rows (all query heads of a key head) and
+// different keys. Keys and values that are only copied go through a pipeline.
+AttentionTiles for_few_rows(AttentionTiles t, const Attention& form, const Target& target) {
+  constexpr int kRows = 16, kWarpKeys = 16, kStages = 4, kMostWarps = 4;
+  constexpr int kReserved = 1024;  // bytes of shared memory that a block takes besides its own
+  const int most = std::min(kMostWarps, most_keys(form) / kWarpKeys);
+  const auto two_fit = [&] { return 2 * (t.bytes() + kReserved) <= target.shared_bytes_per_block + kReserved; };
+  t.rows = kRows;
+  for (t.stages = is_copied(form, form.key) && is_copied(form, form.value) ? kStages : 1;; --t.stages) {
+    for (t.key_warps = most; t.key_warps > 0; t.key_warps /= 2) {
+      t.keys = kWarpKeys * t.key_warps;
+      t.threads = kWarpLanes * t.key_warps;
+      if (two_fit() || (t.stages == 1 && t.key_warps == 1)) return t;
+    }
+  }
+}
+
 AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.tensor_cores = true;
@@ -46,6 +70,7 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   t.keys = std::min(t.head_dim + t.columns > 320 ? 32 : 64, most_keys(form));
   t.query_stride = t.key_stride = padded(t.head_dim, 8);
   t.value_stride = padded(t.columns, 8);
+  if (points(form, form.rows) <= 16 && form.extra_outputs.empty()) return for_few_rows(t, form, target);
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
   large.rows = 128;
@@ -99,7 +124,7 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
 int AttentionTiles::elements() const {
   // The result reuses the space of the queries.
   if (tensor_cores)
-    return std::max(query_at() + rows * std::max(query_stride, value_stride), keys * (key_stride + value_stride));
+    return std::max(query_at() + rows * std::max(query_stride, value_stride), stages * stage_elements());
   return weight_at() + rows * weight_stride;
 }
 
@@ -152,6 +177,11 @@ AttentionTiles combine_tiles(const AttentionTiles& tiles) {
   t.thread_rows = 1;
   t.rows = t.threads / t.lanes_per_row;
   return t;
+}
+
+double bytes_in_flight(const AttentionTiles& tiles) {
+  const double columns = tiles.stages > 1 ? (tiles.stages - 1) * (tiles.head_dim + tiles.columns) : tiles.head_dim;
+  return tiles.keys * columns * tiles.element_bytes;
 }
 
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {

@@ -13,10 +13,11 @@ struct AttentionTiles {
   int threads = 128;
   int rows = 64, keys = 64;  // of a block's tile of scores
   int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
+  int key_warps = 1;         // warps that share all rows and take different keys of each tile (decoding)
   // On tensor cores: keep queries in shared memory, else load them through it into registers.
   bool queries_in_shared = false;
   bool warpgroups = false;          // two warpgroups multiply 64 rows each, a third one copies
-  int stages = 2;                   // with warpgroups: tiles of keys, and of values, in shared memory
+  int stages = 1;                   // tiles of keys, and of values, in shared memory
   int head_dim = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
   // Elements between lines in shared memory.
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;
@@ -27,13 +28,16 @@ struct AttentionTiles {
 
   int lanes_of_row() const { return tensor_cores ? 4 : lanes_per_row; }
   int row_step() const { return tensor_cores ? 8 : threads / lanes_per_row; }  // between the rows of a thread
-  int thread_keys() const { return tensor_cores ? keys / 4 : keys / 8; }
+  int warp_keys() const { return keys / key_warps; }
+  int thread_keys() const { return tensor_cores ? warp_keys() / 4 : keys / 8; }
   int thread_columns() const { return columns / lanes_of_row(); }
 
   int warp_rows() const { return 16 * m16_fragments; }
+  bool warps_split_rows() const { return tensor_cores && rows > warp_rows(); }
 
   // Offsets in shared memory, in elements: keys, values, queries, weights. Queries that pass through use the space of
-  // keys.
+  // keys. Further stages of keys and values follow the first.
+  int stage_elements() const { return keys * (key_stride + value_stride); }
   int value_at() const { return keys * key_stride; }
   int query_at() const { return tensor_cores && !queries_in_shared ? 0 : value_at() + keys * value_stride; }
   int weight_at() const { return query_at() + rows * query_stride; }
@@ -57,10 +61,8 @@ struct AttentionTiles {
 // Returns the tiles of the kernel that combines split-KV results of blocks with `tiles`: four columns per lane.
 AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
-// Bytes that a block has in flight: one tile of keys.
-inline double bytes_in_flight(const AttentionTiles& tiles) {
-  return static_cast<double>(tiles.keys) * tiles.head_dim * tiles.element_bytes;
-}
+// Bytes that a block has in flight: all stages but the one in use, or one tile of keys.
+double bytes_in_flight(const AttentionTiles& tiles);
 // Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
 // TMA can copy the operands.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);
