@@ -19,7 +19,7 @@ KernelSource AttentionEmitter::emit() {
   if (multiplies) load_queries();
   declare_state();
   if (part_ == AttentionPart::kCombine)
-    form_.extra_outputs.empty() ? combine_in_lanes() : combine_splits();
+    combine_splits();
   else
     key_loop();
   if (has_named_accumulators()) fetch_accumulators();
@@ -34,6 +34,7 @@ KernelSource AttentionEmitter::emit() {
     if (!form_.extra_outputs.empty()) store_extra_outputs();
   }
   if (tiles_.key_warps > 1) writer_.close();
+  if (part_ == AttentionPart::kSplit && form_.extra_outputs.empty()) combine_in_last_block();
   KernelSource source = writer_.finish(comment(), tiles_.threads, blocks_at_once());
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (splits_keys() ? splits_in_use() : 1), pool_.bounds());
@@ -102,7 +103,7 @@ void AttentionEmitter::declare_shared() {
 }
 
 void AttentionEmitter::place_block() {
-  const std::string tile = writer_.unique("tile");
+  const std::string tile = row_tile_ = writer_.unique("tile");
   row0_ = writer_.unique("row0");
   const std::string across = text(row_tiles());
   if (splits_keys()) {
@@ -130,6 +131,10 @@ void AttentionEmitter::place_block() {
     bind_flat(emitter_, form_.batch, batch, "bcdefgh");
     batch_ = batch;
   }
+  place_threads();
+}
+
+void AttentionEmitter::place_threads() {
   thread_row_ = writer_.unique("my_row");
   thread_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
@@ -513,19 +518,19 @@ std::vector<KernelSource> attention(const Attention& form, const AttentionCandid
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
   const AttentionTiles& tiles = candidates.by_warps;
   const auto emit = [&](AttentionPart part, KeySplits splits) {
-    const AttentionTiles here =
-        part == AttentionPart::kCombine && form.extra_outputs.empty() ? combine_tiles(tiles) : tiles;
-    const AttentionUnrolling code = attention_unrolling(form, graph, here, target, part, splits);
+    const AttentionUnrolling code = attention_unrolling(form, graph, tiles, target, part, splits);
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
-    return AttentionEmitter(form, graph, here, writer, emitter, code, part, splits).emit();
+    return AttentionEmitter(form, graph, tiles, writer, emitter, code, part, splits).emit();
   };
   const KeySplits splits = split_keys(form, tiles, target);
   if (splits.most == 1) {
     if (auto source = with_warpgroups(form, candidates.by_warpgroups, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, {})};
   }
-  return {emit(AttentionPart::kSplit, splits), emit(AttentionPart::kCombine, splits)};
+  std::vector<KernelSource> sources = {emit(AttentionPart::kSplit, splits)};
+  if (launches_of_splits(form) > 1) sources.push_back(emit(AttentionPart::kCombine, splits));
+  return sources;
 }
 
 }  // namespace fusec

@@ -24,8 +24,8 @@
 
 namespace fusec {
 
-// The kernel to emit: all of attention; the kernel of a split that leaves partial results in scratch memory; or the
-// kernel that combines them.
+// What to emit: all of attention; the kernel of a split that leaves partial results in scratch memory; or the code that
+// combines them.
 enum class AttentionPart : std::uint8_t { kWhole, kSplit, kCombine };
 
 // How warpgroups fill a tile of queries, keys or values: TMA copies boxes, or threads compute the elements.
@@ -75,6 +75,7 @@ class AttentionEmitter {
   // --- tiles and positions
   void declare_shared();
   void place_block();
+  void place_threads();
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", thread_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
   // A loop over a thread's rows. A loop that is not unrolled always uses the registers of row 0: close_rows() rotates
@@ -102,7 +103,7 @@ class AttentionEmitter {
   void declare_state();
 
   // --- split-KV
-  // True when the grid has a block per split. The combining kernel has one only if it stores outputs of single keys.
+  // True when the grid has a block per split. The kernel that combines stores outputs of single keys.
   bool splits_keys() const {
     return part_ == AttentionPart::kSplit || (part_ == AttentionPart::kCombine && !form_.extra_outputs.empty());
   }
@@ -120,7 +121,10 @@ class AttentionEmitter {
   // Merges the results of warps with different keys into warp 0 and opens a block for it alone.
   void open_merged_warps();
   void combine_splits();
-  // Combines with a few lanes per row, in a kernel that does nothing else.
+  // The last block of a tile of rows to finish combines the results of all, some rows at a time.
+  void combine_in_last_block();
+  void combine_rows(const std::string& first, int most);
+  // Combines with a few lanes per row.
   void combine_in_lanes();
 
   // --- the loop over keys
@@ -282,7 +286,7 @@ class AttentionEmitter {
   const AttentionUnrolling code_;
   const AttentionPart part_;
   const KeySplits splits_;
-  std::string split_, batch_ = "0", partial_;
+  std::string split_, batch_ = "0", row_tile_, partial_;
   const Attention& form_;
   const ExprPool& pool_;
   const Graph& graph_;

@@ -115,12 +115,15 @@ double AttentionEmitter::ms_of_operands() const {
 }
 
 double AttentionEmitter::ms_of_results() const {
-  if (part_ == AttentionPart::kSplit) return 0;
+  const bool splits = part_ == AttentionPart::kSplit;
+  if (splits && !form_.extra_outputs.empty()) return 0;
   const std::vector<std::size_t> stored = stored_rows();
   std::vector<ExprId> roots;
   for (const std::size_t i : stored) roots.push_back(form_.kernel.outputs[i].expr);
   const int rows = loop_over_result_rows() ? 1 : tiles_.thread_rows;
-  const int results = has_epilogue(stored) ? 4 : rows * tiles_.thread_columns();
+  const int results = splits                 ? combine_tiles(tiles_).thread_columns()
+                      : has_epilogue(stored) ? 4
+                                             : rows * tiles_.thread_columns();
   return kResultOperation * results * operations_of(pool_, roots, {form_.result, form_.total, form_.row_maximum}).all();
 }
 

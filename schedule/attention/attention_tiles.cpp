@@ -170,6 +170,7 @@ AttentionTiles with_fewer_keys(AttentionTiles tiles, const Target& target) {
 AttentionTiles combine_tiles(const AttentionTiles& tiles) {
   AttentionTiles t;
   t.keys = tiles.keys;
+  t.threads = tiles.threads;
   t.element_bytes = tiles.tensor_cores ? 4 : tiles.element_bytes;
   t.vector_columns = true;
   t.columns = rounded_up(tiles.columns, 32);

@@ -58,7 +58,7 @@ struct AttentionTiles {
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
-// Returns the tiles of the kernel that combines split-KV results of blocks with `tiles`: four columns per lane.
+// Returns the tiles by which a block with `tiles` combines split-KV results: four columns per lane.
 AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
 // Bytes that a block has in flight: all stages but the one in use, or one tile of keys.

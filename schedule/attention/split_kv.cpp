@@ -51,7 +51,7 @@ int splits_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
     const double left =
         splits == 1 ? 0 : 2 * sizeof(float) * static_cast<double>(batch * rows * splits * (tiles.columns + 2));
     const double rate = std::min(busy * target.bandwidth, in_flight_bytes / target.latency_seconds);
-    return (bytes + left) / rate + (splits == 1 ? 0 : target.launch_seconds);
+    return (bytes + left) / rate + (splits == 1 ? 0 : (launches_of_splits(form) - 1) * target.launch_seconds);
   };
   // Splits are whole tiles, equally many each, so not every number of splits is possible.
   const std::int64_t all_tiles = ceil_of(keys, tiles.keys), splits = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
