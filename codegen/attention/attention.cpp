@@ -306,10 +306,11 @@ void AttentionEmitter::key_loop() {
   if (tiles_.tensor_cores && !tiles_.queries_in_shared) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
     if (*lines) (*lines)->clear_rest(writer_, tiles_.stages, tiles_.stage_elements());
-  if (tiles_.stages > 1 && key_lines_ && value_lines_) return pipelined_key_loop(first, end);
+  const bool values_copied = value_lines_ || loads_.copies(value_load(first));
+  const bool copied = key_lines_ || loads_.copies(key_load(first));
+  if (tiles_.stages > 1 && copied && values_copied) return pipelined_key_loop(first, end);
   // Asynchronous copies of the next keys overlap with the softmax. Computed keys are loaded after it, because they need
   // the registers that hold the scores until then.
-  const bool copied = key_lines_ || loads_.copies(key_load(first));
   const bool once = code_.keys_loaded_once && !copied;
   if (!once) {
     if (may_see_nothing()) writer_.open(fmt::format("if ({} < {})", first, end));
@@ -426,18 +427,23 @@ void AttentionEmitter::load_tile(const TileLoad& load) {
   loads_.load(once);
 }
 
+TileLoad AttentionEmitter::in_stage(TileLoad load, const std::string& stage) const {
+  if (!stage.empty()) load.tile = fmt::format("({} + {} / {})", load.tile, stage, tiles_.element_bytes);
+  return load;
+}
+
 void AttentionEmitter::load_keys(const std::string& first, const std::string& stage) {
   if (key_lines_)
     key_lines_->copy(emitter_, first, stage);
   else
-    load_tile(key_load(first));
+    load_tile(in_stage(key_load(first), stage));
 }
 
 void AttentionEmitter::load_values(const std::string& first, const std::string& stage) {
   if (value_lines_)
     value_lines_->copy(emitter_, first, stage);
   else
-    load_tile(value_load(first));
+    load_tile(in_stage(value_load(first), stage));
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {

@@ -98,6 +98,7 @@ class AttentionEmitter {
   void plan_copies();
   // Computes eight elements at a time where that pays.
   void load_tile(const TileLoad& load);
+  TileLoad in_stage(TileLoad load, const std::string& stage) const;  // `stage`: bytes from the first tile
   void load_keys(const std::string& first, const std::string& stage = "");
   void load_values(const std::string& first, const std::string& stage = "");
   void declare_state();
