@@ -16,6 +16,7 @@ std::optional<AsyncLineCopy> AsyncLineCopy::plan(const TileLoader& loader, ExprE
   if (!load.narrowed || elements_per_copy == 1) return std::nullopt;
   AsyncLineCopy made;
   made.elements_per_copy_ = elements_per_copy;
+  made.element_bytes_ = bits(*load.narrowed) / 8;
   made.load_ = load;
   made.threads_ = threads;
   made.position_ = emitter.position(load.operand);
@@ -27,12 +28,13 @@ std::optional<AsyncLineCopy> AsyncLineCopy::plan(const TileLoader& loader, ExprE
     if (!stride) return std::nullopt;
     made.stride_ = *stride;
   }
-  if (made.copies_per_line_ == 0) return std::nullopt;
+  if (made.copies_per_line_ == 0 || (made.element_bytes_ != 2 && made.has_rest())) return std::nullopt;
   return made;
 }
 
 std::string AsyncLineCopy::lines_type() const {
-  const std::string bytes = elements_per_copy_ == 8 ? "" : fmt::format(", {}", 2 * elements_per_copy_);
+  const int of_copy = element_bytes_ * elements_per_copy_;
+  const std::string bytes = of_copy == 16 ? "" : fmt::format(", {}", of_copy);
   return fmt::format("Lines<{}, {}, {}{}>", threads_ / 32, load_.lines, copies_per_line_, bytes);
 }
 
@@ -101,8 +103,8 @@ void AsyncLineCopy::copy(ExprEmitter& emitter, const std::string& first, const s
   const std::string from = fmt::format("{} + {}", writer.input(emitter.kernel().pool[load_.operand].source), at);
   const std::string to = stage.empty() ? to_ : fmt::format("{} + {}", to_, stage);
   const auto issue = [&](bool all) {
-    writer.line(fmt::format("{}.copy{}<{}>({}, {}, {}{});", place_, all ? "" : "_some", 2 * load_.stride, to, from,
-                            step, all ? "" : fmt::format(", {} - ({})", count, first)));
+    writer.line(fmt::format("{}.copy{}<{}>({}, {}, {}{});", place_, all ? "" : "_some", element_bytes_ * load_.stride,
+                            to, from, step, all ? "" : fmt::format(", {} - ({})", count, first)));
   };
   if (proves_multiple_of(count_, load_.lines, bounds)) {
     issue(true);

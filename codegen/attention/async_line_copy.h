@@ -39,7 +39,7 @@ class AsyncLineCopy {
   TileLoad load_;
   IndexExpr position_, stride_, count_;
   int threads_ = 0;
-  int copies_per_line_ = 0, elements_per_copy_ = 0;  // copies per line; 16-bit elements per copy
+  int copies_per_line_ = 0, elements_per_copy_ = 0, element_bytes_ = 2;
   std::string place_, to_, at_;
 };
 

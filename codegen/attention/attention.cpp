@@ -301,14 +301,14 @@ void AttentionEmitter::key_loop() {
   std::string first = keys_from_, end = keys_to_;
   tile_key0_ = key0_ = writer_.unique("key0");
   if (part_ == AttentionPart::kSplit) restrict_keys_to_split(first, end);
+  plan_pipeline();
   plan_copies();
   // The tiles overwrite the queries, which are in registers now.
   if (tiles_.tensor_cores && !tiles_.queries_in_shared) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
     if (*lines) (*lines)->clear_rest(writer_, tiles_.stages, tiles_.stage_elements());
-  const bool values_copied = value_lines_ || loads_.copies(value_load(first));
+  if (pipelined_) return pipelined_key_loop(first, end);
   const bool copied = key_lines_ || loads_.copies(key_load(first));
-  if (tiles_.stages > 1 && copied && values_copied) return pipelined_key_loop(first, end);
   // Asynchronous copies of the next keys overlap with the softmax. Computed keys are loaded after it, because they need
   // the registers that hold the scores until then.
   const bool once = code_.keys_loaded_once && !copied;
@@ -359,57 +359,16 @@ void AttentionEmitter::declare_warp_keys() {
   writer_.line(fmt::format("const {} {} = {} + warp * {};", integer(), key0_, tile_key0_, tiles_.warp_keys()));
 }
 
-// While a tile is used, copies of the next stages - 1 tiles are in flight. The copies of a tile are one group.
-void AttentionEmitter::pipelined_key_loop(const std::string& first, const std::string& end) {
-  const int ahead = tiles_.stages - 1, stage_bytes = tiles_.stage_elements() * tiles_.element_bytes;
-  const std::string stage = writer_.unique("stage"), next = writer_.unique("next_key0"),
-                    free = writer_.unique("free_stage");
-  writer_.use("copy_pipeline");
-  const auto load = [&](const std::string& key, const std::string& to) {
-    writer_.open(fmt::format("if ({} < {})", key, end));
-    load_keys(key, to);
-    load_values(key, to);
-    writer_.close();
-    writer_.line("commit_copies();");
-  };
-  writer_.line(fmt::format("unsigned {} = 0;  // in bytes", stage));
-  writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for ({0} {1} = {2}; {3} < {4}; {1} += {5}, {3} += {6})", integer(), next, first, stage,
-                           ahead * stage_bytes, tiles_.keys, stage_bytes));
-  load(next, stage);
-  writer_.close();
-  writer_.line(fmt::format("{} = 0;", stage));
-  writer_.open(
-      fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), tile_key0_, first, end, tiles_.keys));
-  writer_.line(fmt::format("wait_for_groups<{}>();", ahead - 1));
-  writer_.line("__syncthreads();  // keys and values are there, those before are used up");
-  writer_.line(
-      fmt::format("const unsigned {0} = {1} == 0 ? {2} : {1} - {3};", free, stage, ahead * stage_bytes, stage_bytes));
-  load(fmt::format("{} + {}", tile_key0_, ahead * tiles_.keys), free);
-  declare_warp_keys();
-  const std::string key_rows = key_rows_, value_rows = value_rows_;
-  for (std::string* rows : {&key_rows_, &value_rows_}) {
-    const std::string now = writer_.unique("stage_" + *rows);
-    writer_.line(fmt::format("const unsigned {} = {} + {};", now, *rows, stage));
-    *rows = now;
-  }
-  declare_scores();
-  multiply_keys();
-  mask_scores();
-  online_softmax_step();
-  add_values();
-  key_rows_ = key_rows, value_rows_ = value_rows;
-  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", stage, ahead * stage_bytes, stage_bytes));
-  writer_.close();
-}
-
 void AttentionEmitter::plan_copies() {
-  key_lines_ = AsyncLineCopy::plan(loads_, emitter_, key_load("0"), tiles_.threads);
-  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, value_load("0"), tiles_.threads);
+  const TileLoad keys = pipelined_ ? key_copy("0") : key_load("0");
+  const TileLoad values = pipelined_ ? value_copy("0") : value_load("0");
+  key_lines_ = AsyncLineCopy::plan(loads_, emitter_, keys, tiles_.threads);
+  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, values, tiles_.threads);
   if (key_lines_) key_lines_->declare(emitter_);
   if (!value_lines_) return;
   if (key_lines_ && value_lines_->same_offsets(*key_lines_))
-    value_lines_->declare_like(*key_lines_, tiles_.value_at() * tiles_.element_bytes);
+    value_lines_->declare_like(
+        *key_lines_, tiles_.quantized_stages ? tiles_.quantized_value_at() : tiles_.value_at() * tiles_.element_bytes);
   else
     value_lines_->declare(emitter_);
 }
@@ -427,23 +386,18 @@ void AttentionEmitter::load_tile(const TileLoad& load) {
   loads_.load(once);
 }
 
-TileLoad AttentionEmitter::in_stage(TileLoad load, const std::string& stage) const {
-  if (!stage.empty()) load.tile = fmt::format("({} + {} / {})", load.tile, stage, tiles_.element_bytes);
-  return load;
-}
-
 void AttentionEmitter::load_keys(const std::string& first, const std::string& stage) {
   if (key_lines_)
     key_lines_->copy(emitter_, first, stage);
   else
-    load_tile(in_stage(key_load(first), stage));
+    load_tile(pipelined_ ? in_stage(key_copy(first), stage) : key_load(first));
 }
 
 void AttentionEmitter::load_values(const std::string& first, const std::string& stage) {
   if (value_lines_)
     value_lines_->copy(emitter_, first, stage);
   else
-    load_tile(in_stage(value_load(first), stage));
+    load_tile(pipelined_ ? in_stage(value_copy(first), stage) : value_load(first));
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {

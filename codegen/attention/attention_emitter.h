@@ -1,6 +1,6 @@
 // Emits the attention kernel described in codegen/attention/attention.h. attention.cpp maps blocks to tiles and loops
-// over keys, attention_scores.cpp makes scores and weights, attention_accumulators.cpp accumulates the weighted values,
-// and attention_result.cpp stores the result.
+// over keys, attention_pipeline.cpp keeps several tiles of keys in flight, attention_scores.cpp makes scores and
+// weights, attention_accumulators.cpp accumulates the weighted values, and attention_result.cpp stores the result.
 #pragma once
 
 #include <fmt/format.h>
@@ -95,6 +95,7 @@ class AttentionEmitter {
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
   void load_queries();
+  void plan_pipeline();
   void plan_copies();
   // Computes eight elements at a time where that pays.
   void load_tile(const TileLoad& load);
@@ -142,6 +143,11 @@ class AttentionEmitter {
   TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
   TileLoad value_load(const std::string& first) const;
+  // What a stage of the pipeline holds of them: the elements, or the quantized values that they are computed from.
+  TileLoad copy_of(TileLoad load, const std::string& quantized) const;
+  TileLoad key_copy(const std::string& first) const { return copy_of(key_load(first), quantized_keys_); }
+  TileLoad value_copy(const std::string& first) const { return copy_of(value_load(first), quantized_values_); }
+  void compute_tile_of_stage(const TileLoad& load, const TileLoad& copy, const std::string& stage);
   void wait_for_copies(const TileLoad& loaded);  // if it is copied asynchronously
   // A barrier: the data of `loaded` is in shared memory for all threads, and tiles that all threads have read may be
   // overwritten.
@@ -295,6 +301,8 @@ class AttentionEmitter {
   ExprEmitter& emitter_;
   const AttentionTiles& tiles_;
   TileLoader loads_;
+  bool pipelined_ = false;
+  std::string quantized_keys_, quantized_values_;  // in shared memory
   // Set if the lines are copied unchanged.
   std::optional<AsyncLineCopy> key_lines_, value_lines_;
   std::string query_tile_, key_tile_, value_tile_, weight_tile_;      // in shared memory

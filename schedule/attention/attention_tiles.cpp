@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "ir/type.h"
 
@@ -45,14 +46,16 @@ bool is_copied(const Attention& form, ExprId operand) {
 }
 
 // Tiles for the few rows of decoding. The warps of a block have the same 16 rows (all query heads of a key head) and
-// different keys. Keys and values that are only copied go through a pipeline.
+// different keys. Keys and values that are copied, as they are or before they are dequantized, go through a pipeline.
 AttentionTiles for_few_rows(AttentionTiles t, const Attention& form, const Target& target) {
   constexpr int kRows = 16, kWarpKeys = 16, kStages = 4, kMostWarps = 4;
   constexpr int kReserved = 1024;  // bytes of shared memory that a block takes besides its own
   const int most = std::min(kMostWarps, most_keys(form) / kWarpKeys);
   const auto two_fit = [&] { return 2 * (t.bytes() + kReserved) <= target.shared_bytes_per_block + kReserved; };
   t.rows = kRows;
-  for (t.stages = is_copied(form, form.key) && is_copied(form, form.value) ? kStages : 1;; --t.stages) {
+  t.quantized_stages = quantized_load(form, form.key) && quantized_load(form, form.value);
+  const bool copied = t.quantized_stages || (is_copied(form, form.key) && is_copied(form, form.value));
+  for (t.stages = copied ? kStages : 1;; --t.stages) {
     for (t.key_warps = most; t.key_warps > 0; t.key_warps /= 2) {
       t.keys = kWarpKeys * t.key_warps;
       t.threads = kWarpLanes * t.key_warps;
@@ -124,7 +127,8 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
 int AttentionTiles::elements() const {
   // The result reuses the space of the queries.
   if (tensor_cores)
-    return std::max(query_at() + rows * std::max(query_stride, value_stride), stages * stage_elements());
+    return std::max(query_at() + rows * std::max(query_stride, value_stride),
+                    (stages_at() + stages * stage_bytes()) / element_bytes);
   return weight_at() + rows * weight_stride;
 }
 
@@ -180,9 +184,21 @@ AttentionTiles combine_tiles(const AttentionTiles& tiles) {
   return t;
 }
 
+std::optional<ExprId> quantized_load(const Attention& form, ExprId operand) {
+  const ExprPool& pool = form.kernel.pool;
+  std::optional<ExprId> found;
+  for (const ExprId id : reachable(pool, std::span(&operand, 1))) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad || bits(n.dtype) != 8) continue;
+    if (found || n.args[0] != kNoExpr) return std::nullopt;
+    found = id;
+  }
+  return found;
+}
+
 double bytes_in_flight(const AttentionTiles& tiles) {
-  const double columns = tiles.stages > 1 ? (tiles.stages - 1) * (tiles.head_dim + tiles.columns) : tiles.head_dim;
-  return tiles.keys * columns * tiles.element_bytes;
+  const double bytes = tiles.keys * (tiles.quantized_stages ? 1 : tiles.element_bytes);
+  return bytes * (tiles.stages > 1 ? (tiles.stages - 1) * (tiles.head_dim + tiles.columns) : tiles.head_dim);
 }
 
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {

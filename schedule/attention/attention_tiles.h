@@ -18,6 +18,7 @@ struct AttentionTiles {
   bool queries_in_shared = false;
   bool warpgroups = false;          // two warpgroups multiply 64 rows each, a third one copies
   int stages = 1;                   // tiles of keys, and of values, in shared memory
+  bool quantized_stages = false;    // of 8-bit values, from which one tile of keys and of values is computed
   int head_dim = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
   // Elements between lines in shared memory.
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;
@@ -38,6 +39,14 @@ struct AttentionTiles {
   // Offsets in shared memory, in elements: keys, values, queries, weights. Queries that pass through use the space of
   // keys. Further stages of keys and values follow the first.
   int stage_elements() const { return keys * (key_stride + value_stride); }
+  // Bytes between lines of quantized values, and of a stage.
+  static int quantized_stride(int places) { return places / 16 % 2 == 0 ? places + 16 : places; }
+  int quantized_value_at() const { return keys * quantized_stride(head_dim); }
+  int stage_bytes() const {
+    return quantized_stages ? quantized_value_at() + keys * quantized_stride(columns)
+                            : stage_elements() * element_bytes;
+  }
+  int stages_at() const { return quantized_stages ? stage_elements() * element_bytes : 0; }
   int value_at() const { return keys * key_stride; }
   int query_at() const { return tensor_cores && !queries_in_shared ? 0 : value_at() + keys * value_stride; }
   int weight_at() const { return query_at() + rows * query_stride; }
@@ -61,6 +70,8 @@ struct AttentionTiles {
 // Returns the tiles by which a block with `tiles` combines split-KV results: four columns per lane.
 AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
+// Returns the one load of 8-bit values in keys or values that are computed; nothing if there are none or several.
+std::optional<ExprId> quantized_load(const Attention& form, ExprId operand);
 // Bytes that a block has in flight: all stages but the one in use, or one tile of keys.
 double bytes_in_flight(const AttentionTiles& tiles);
 // Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
