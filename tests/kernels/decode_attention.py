@@ -102,6 +102,8 @@ def cases():
             ("few keys", attention(8, 2, 17), {}),
             ("3 queries, heads of 72", attention(6, 2, 1001, head=72, queries=3), {}),
             ("heads of 64, causal", attention(4, 1, 301, head=64, queries=4, causal=True), {}),
+            ("heads of 6, few keys", attention(4, 2, 7, head=6, dtype="float16"), {}),
+            ("heads of 20", attention(4, 2, 300, head=20), {}),
             ("heads of 256", attention(8, 2, 301, head=256, dtype="float16"), {}),
             ("20 rows", attention(20, 1, 500), {}),
             ("paged", paged(8, 2, 32), once),
