@@ -116,8 +116,8 @@ void AttentionEmitter::combine_in_last_block() {
 void AttentionEmitter::combine_rows(const std::string& first, int most) {
   row0_ = writer_.unique("row0");
   writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < min({2} + {3}, {4}); {1} += {5})", integer(), row0_, first, most,
-                           text(count(form_.rows)), tiles_.rows));
+  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < min(({0})({2} + {3}), ({0})({4})); {1} += {5})", integer(), row0_,
+                           first, most, text(count(form_.rows)), tiles_.rows));
   place_threads();
   declare_state();
   combine_in_lanes();
