@@ -161,7 +161,7 @@ CASES = [
     (attention("prompts_and_decoding_masked", "float16", {"t": {"max": 4096, "hint": 1}, **CACHE}, "t", 4, 4, mask=True),
      "t >= 65", [((1, 700), 0), ((64, 130), None), ((65, 300), 1)], "decode"),
     (attention("prompts_and_decoding_causal", "bfloat16", {**TOKENS, **CACHE}, "t", 8, 1, causal=True),
-     "t >= 9", [((1, 700), 0), ((5, 300), 1), ((70, 300), 1)], "numbers"),
+     "t >= 9", [((1, 700), 0), ((5, 60), 1), ((70, 300), 1)], "numbers"),
     (attention("prompts_and_decoding_float32", "float32", {**TOKENS, **CACHE}, "t", 4, 2),
      "t >=", [((1, 700), 0), ((100, 130), 1)], "decode"),
     # A cache with a short hint may be long.

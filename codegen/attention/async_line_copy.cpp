@@ -16,6 +16,7 @@ std::optional<AsyncLineCopy> AsyncLineCopy::plan(const TileLoader& loader, ExprE
   if (!load.narrowed || elements_per_copy == 1) return std::nullopt;
   AsyncLineCopy made;
   made.elements_per_copy_ = elements_per_copy;
+  made.element_bytes_ = bits(*load.narrowed) / 8;
   made.load_ = load;
   made.threads_ = threads;
   made.position_ = emitter.position(load.operand);
@@ -27,12 +28,13 @@ std::optional<AsyncLineCopy> AsyncLineCopy::plan(const TileLoader& loader, ExprE
     if (!stride) return std::nullopt;
     made.stride_ = *stride;
   }
-  if (made.copies_per_line_ == 0) return std::nullopt;
+  if (made.copies_per_line_ == 0 || (made.element_bytes_ != 2 && made.has_rest())) return std::nullopt;
   return made;
 }
 
 std::string AsyncLineCopy::lines_type() const {
-  const std::string bytes = elements_per_copy_ == 8 ? "" : fmt::format(", {}", 2 * elements_per_copy_);
+  const int of_copy = element_bytes_ * elements_per_copy_;
+  const std::string bytes = of_copy == 16 ? "" : fmt::format(", {}", of_copy);
   return fmt::format("Lines<{}, {}, {}{}>", threads_ / 32, load_.lines, copies_per_line_, bytes);
 }
 
@@ -71,7 +73,7 @@ void AsyncLineCopy::declare_like(const AsyncLineCopy& other, int bytes) {
   at_ = other.at_;
 }
 
-void AsyncLineCopy::clear_rest(KernelWriter& writer) const {
+void AsyncLineCopy::clear_rest(KernelWriter& writer, int stages, int stage_elements) const {
   if (!has_rest()) return;
   const std::string e = writer.unique("e"), line = writer.unique("line"), unit = writer.unique("unit");
   const auto [type, zero] = elements_per_copy_ == 8   ? std::pair("uint4", "make_uint4(0, 0, 0, 0)")
@@ -84,22 +86,25 @@ void AsyncLineCopy::clear_rest(KernelWriter& writer) const {
   writer.line(
       fmt::format("const int {0} = {1} / {2} * 8 + {1} / {3} % 8, {4} = {5} + {1} / {6} % {7} * {3} + {1} % {3};", line,
                   e, 8 * of_sixteen * rest, of_sixteen, unit, first * of_sixteen, 8 * of_sixteen, rest));
-  const std::string store = fmt::format("*({}*)({} + {} * {} + {} * {}) = {};", type, load_.tile, line, load_.stride,
-                                        unit, elements_per_copy_, zero);
-  writer.line(copies_per_line_ % of_sixteen == 0 ? store
-                                                 : fmt::format("if ({} >= {}) {}", unit, copies_per_line_, store));
+  for (int stage = 0; stage < stages; ++stage) {
+    const std::string store = fmt::format("*({}*)({} + {} * {} + {} * {} + {}) = {};", type, load_.tile, line,
+                                          load_.stride, unit, elements_per_copy_, stage * stage_elements, zero);
+    writer.line(copies_per_line_ % of_sixteen == 0 ? store
+                                                   : fmt::format("if ({} >= {}) {}", unit, copies_per_line_, store));
+  }
   writer.close();
 }
 
-void AsyncLineCopy::copy(ExprEmitter& emitter, const std::string& first) const {
+void AsyncLineCopy::copy(ExprEmitter& emitter, const std::string& first, const std::string& stage) const {
   KernelWriter& writer = emitter.writer();
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const std::string step = emitter.index_text().tight(stride_), count = emitter.index_text().tight(count_);
   const std::string at = first == "0" ? at_ : fmt::format("({} + ({}) * {})", at_, first, step);
   const std::string from = fmt::format("{} + {}", writer.input(emitter.kernel().pool[load_.operand].source), at);
+  const std::string to = stage.empty() ? to_ : fmt::format("{} + {}", to_, stage);
   const auto issue = [&](bool all) {
-    writer.line(fmt::format("{}.copy{}<{}>({}, {}, {}{});", place_, all ? "" : "_some", 2 * load_.stride, to_, from,
-                            step, all ? "" : fmt::format(", {} - ({})", count, first)));
+    writer.line(fmt::format("{}.copy{}<{}>({}, {}, {}{});", place_, all ? "" : "_some", element_bytes_ * load_.stride,
+                            to, from, step, all ? "" : fmt::format(", {} - ({})", count, first)));
   };
   if (proves_multiple_of(count_, load_.lines, bounds)) {
     issue(true);

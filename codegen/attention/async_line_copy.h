@@ -25,11 +25,13 @@ class AsyncLineCopy {
   // the other's addresses for a tile that begins `bytes` after the other's tile.
   bool same_offsets(const AsyncLineCopy& other) const;
   void declare_like(const AsyncLineCopy& other, int bytes);
-  // Sets elements of the tile beyond the ends of the lines to 0. Once is enough: copies never write them.
-  void clear_rest(KernelWriter& writer) const;
+  // Sets elements beyond the ends of the lines to 0, in `stages` tiles that are `stage_elements` apart. Once is enough:
+  // copies never write them.
+  void clear_rest(KernelWriter& writer, int stages = 1, int stage_elements = 0) const;
   bool has_rest() const { return load_.places > copies_per_line_ * elements_per_copy_; }
-  // Issues the copies of the lines from `first` on. Lines beyond the last line of the tensor become 0.
-  void copy(ExprEmitter& emitter, const std::string& first) const;
+  // Issues the copies of the lines from `first` on, into the tile that begins `stage` bytes after the first one. Lines
+  // beyond the last line of the tensor become 0.
+  void copy(ExprEmitter& emitter, const std::string& first, const std::string& stage = "") const;
 
  private:
   std::string lines_type() const;
@@ -37,7 +39,7 @@ class AsyncLineCopy {
   TileLoad load_;
   IndexExpr position_, stride_, count_;
   int threads_ = 0;
-  int copies_per_line_ = 0, elements_per_copy_ = 0;  // copies per line; 16-bit elements per copy
+  int copies_per_line_ = 0, elements_per_copy_ = 0, element_bytes_ = 2;
   std::string place_, to_, at_;
 };
 

@@ -19,10 +19,11 @@ KernelSource AttentionEmitter::emit() {
   if (multiplies) load_queries();
   declare_state();
   if (part_ == AttentionPart::kCombine)
-    form_.extra_outputs.empty() ? combine_in_lanes() : combine_splits();
+    combine_splits();
   else
     key_loop();
   if (has_named_accumulators()) fetch_accumulators();
+  if (tiles_.key_warps > 1) open_merged_warps();
   if (part_ == AttentionPart::kSplit) {
     store_partial_state();
   } else {
@@ -32,6 +33,8 @@ KernelSource AttentionEmitter::emit() {
     if (splits_keys()) writer_.close();
     if (!form_.extra_outputs.empty()) store_extra_outputs();
   }
+  if (tiles_.key_warps > 1) writer_.close();
+  if (part_ == AttentionPart::kSplit && form_.extra_outputs.empty()) combine_in_last_block();
   KernelSource source = writer_.finish(comment(), tiles_.threads, blocks_at_once());
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (splits_keys() ? splits_in_use() : 1), pool_.bounds());
@@ -105,7 +108,7 @@ void AttentionEmitter::declare_warp() {
 
 void AttentionEmitter::place_block() {
   if (tiles_.tensor_cores) declare_warp();
-  const std::string tile = writer_.unique("tile");
+  const std::string tile = row_tile_ = writer_.unique("tile");
   if (splits_keys()) {
     split_ = writer_.unique("share");
     const std::string splits = text(splits_in_use());
@@ -145,11 +148,16 @@ void AttentionEmitter::place_tile(const std::string& tile) {
     bind_flat(emitter_, form_.batch, batch, "bcdefgh");
     batch_ = batch;
   }
+  place_threads();
+}
+
+void AttentionEmitter::place_threads() {
   thread_row_ = writer_.unique("my_row");
   thread_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
-    writer_.line(fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
-                             tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows()));
+    writer_.line(tiles_.warps_split_rows() ? fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
+                                                         tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows())
+                                           : fmt::format("const {} warp_row = {};", integer(), row0_));
     writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), thread_row_));
     writer_.line(fmt::format("const int {} = warp_lane % 4 * 2;", thread_column_));
   } else {
@@ -211,16 +219,18 @@ void AttentionEmitter::load_queries() {
   const std::string lane_row = writer_.unique("lane_row"), lane_place = writer_.unique("lane_place");
   writer_.line(fmt::format("const int {} = warp_lane / 16 * 8 + warp_lane % 8, {} = warp_lane / 8 % 2 * 8;", lane_row,
                            lane_place));
-  const auto rows_of = [&](const char* preferred_name, const std::string& tile, int stride, const std::string& first) {
+  const auto rows_of = [&](const char* preferred_name, const std::string& tile, int stride, int of_warp) {
     const std::string name = writer_.unique(preferred_name);
+    const std::string first = of_warp == 0 ? "" : fmt::format("warp * {} + ", of_warp);
     writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + ({}{}) * {} + {}));", name, tile, first,
                              lane_row, stride, lane_place));
     return name;
   };
+  const int keys_of_warp = tiles_.key_warps > 1 ? tiles_.warp_keys() : 0;
   query_rows_ =
-      rows_of("query_rows", query_tile_, tiles_.query_stride, fmt::format("warp * {} + ", tiles_.warp_rows()));
-  key_rows_ = rows_of("key_rows", key_tile_, tiles_.key_stride, "");
-  value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, "");
+      rows_of("query_rows", query_tile_, tiles_.query_stride, tiles_.warps_split_rows() ? tiles_.warp_rows() : 0);
+  key_rows_ = rows_of("key_rows", key_tile_, tiles_.key_stride, keys_of_warp);
+  value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, keys_of_warp);
   query_ = writer_.unique("query");
   if (tiles_.queries_in_shared) {
     // If keys are copied asynchronously, the wait for the keys covers the queries.
@@ -280,7 +290,7 @@ void AttentionEmitter::declare_limits() {
     return name;
   };
   const std::string last_row = last_of("last_row", row0_, tiles_.rows);
-  const bool warps = tiles_.tensor_cores && tiles_.threads > 32;
+  const bool warps = tiles_.warps_split_rows();
   const std::string first_row = warps ? "warp_row" : row0_;
   const std::string last_warp_row = warps ? last_of("last_warp_row", first_row, tiles_.warp_rows()) : last_row;
   if (form_.last_key) {
@@ -308,16 +318,18 @@ std::string AttentionEmitter::open_seen() {
 void AttentionEmitter::key_loop() {
   declare_limits();
   std::string first = keys_from_, end = keys_to_;
-  key0_ = writer_.unique("key0");
+  tile_key0_ = key0_ = writer_.unique("key0");
   if (part_ == AttentionPart::kSplit) restrict_keys_to_split(first, end);
+  plan_pipeline();
   plan_copies();
   // The tiles overwrite the queries, which are in registers now.
   if (tiles_.tensor_cores && !tiles_.queries_in_shared) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
-    if (*lines) (*lines)->clear_rest(writer_);
+    if (*lines) (*lines)->clear_rest(writer_, tiles_.stages, tiles_.stage_elements());
+  if (pipelined_) return pipelined_key_loop(first, end);
+  const bool copied = key_lines_ || loads_.copies(key_load(first));
   // Asynchronous copies of the next keys overlap with the softmax. Computed keys are loaded after it, because they need
   // the registers that hold the scores until then.
-  const bool copied = key_lines_ || loads_.copies(key_load(first));
   const bool once = code_.keys_loaded_once && !copied;
   if (!once) {
     if (may_see_nothing()) writer_.open(fmt::format("if ({} < {})", first, end));
@@ -328,17 +340,18 @@ void AttentionEmitter::key_loop() {
   const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
   synchronize(key_load(first), once ? "keys and values are used up" : "keys are there, values used up");
   if (once) {
-    load_keys(key0_);
-    load_values();
-    synchronize(value_load(), "keys and values are there");
+    load_keys(tile_key0_);
+    load_values(tile_key0_);
+    synchronize(value_load(tile_key0_), "keys and values are there");
   } else {
-    load_values();
+    load_values(tile_key0_);
   }
+  declare_warp_keys();
   declare_scores();
   std::string seen = open_seen();
   multiply_keys();
   if (!seen.empty()) writer_.close();
-  if (!once) synchronize(value_load(), "values are there, keys used up");
+  if (!once) synchronize(value_load(tile_key0_), "values are there, keys used up");
   const auto load_next = [&] {
     writer_.open(fmt::format("if ({} < {})", next, end));
     load_keys(next);
@@ -358,13 +371,23 @@ void AttentionEmitter::key_loop() {
     synchronize(query_load(), "queries are there");
 }
 
+// Narrows key0 to the first key of the warp, for the scores.
+void AttentionEmitter::declare_warp_keys() {
+  if (tiles_.key_warps == 1) return;
+  key0_ = writer_.unique("warp_key0");
+  writer_.line(fmt::format("const {} {} = {} + warp * {};", integer(), key0_, tile_key0_, tiles_.warp_keys()));
+}
+
 void AttentionEmitter::plan_copies() {
-  key_lines_ = AsyncLineCopy::plan(loads_, emitter_, key_load("0"), tiles_.threads);
-  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, value_load(), tiles_.threads);
+  const TileLoad keys = pipelined_ ? key_copy("0") : key_load("0");
+  const TileLoad values = pipelined_ ? value_copy("0") : value_load("0");
+  key_lines_ = AsyncLineCopy::plan(loads_, emitter_, keys, tiles_.threads);
+  value_lines_ = AsyncLineCopy::plan(loads_, emitter_, values, tiles_.threads);
   if (key_lines_) key_lines_->declare(emitter_);
   if (!value_lines_) return;
   if (key_lines_ && value_lines_->same_offsets(*key_lines_))
-    value_lines_->declare_like(*key_lines_, tiles_.value_at() * tiles_.element_bytes);
+    value_lines_->declare_like(
+        *key_lines_, tiles_.quantized_stages ? tiles_.quantized_value_at() : tiles_.value_at() * tiles_.element_bytes);
   else
     value_lines_->declare(emitter_);
 }
@@ -382,18 +405,18 @@ void AttentionEmitter::load_tile(const TileLoad& load) {
   loads_.load(once);
 }
 
-void AttentionEmitter::load_keys(const std::string& first) {
+void AttentionEmitter::load_keys(const std::string& first, const std::string& stage) {
   if (key_lines_)
-    key_lines_->copy(emitter_, first);
+    key_lines_->copy(emitter_, first, stage);
   else
-    load_tile(key_load(first));
+    load_tile(pipelined_ ? in_stage(key_copy(first), stage) : key_load(first));
 }
 
-void AttentionEmitter::load_values() {
+void AttentionEmitter::load_values(const std::string& first, const std::string& stage) {
   if (value_lines_)
-    value_lines_->copy(emitter_, key0_);
+    value_lines_->copy(emitter_, first, stage);
   else
-    load_tile(value_load());
+    load_tile(pipelined_ ? in_stage(value_copy(first), stage) : value_load(first));
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {
@@ -409,7 +432,7 @@ TileLoad AttentionEmitter::key_load(const std::string& first) const {
           .narrowed = form_.tensor_dtype};
 }
 
-TileLoad AttentionEmitter::value_load() const {
+TileLoad AttentionEmitter::value_load(const std::string& first) const {
   return {.tile = value_tile_,
           .stride = tiles_.value_stride,
           .lines = tiles_.keys,
@@ -417,7 +440,7 @@ TileLoad AttentionEmitter::value_load() const {
           .operand = form_.value,
           .line_axes = form_.keys,
           .position_axes = form_.columns,
-          .line0 = key0_,
+          .line0 = first,
           .async = true,
           .narrowed = form_.tensor_dtype};
 }
@@ -474,19 +497,19 @@ std::vector<KernelSource> attention(const Attention& form, const AttentionCandid
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
   const AttentionTiles& tiles = candidates.by_warps;
   const auto emit = [&](AttentionPart part, KeySplits splits) {
-    const AttentionTiles here =
-        part == AttentionPart::kCombine && form.extra_outputs.empty() ? combine_tiles(tiles) : tiles;
-    const AttentionUnrolling code = attention_unrolling(form, graph, here, target, part, splits);
+    const AttentionUnrolling code = attention_unrolling(form, graph, tiles, target, part, splits);
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
-    return AttentionEmitter(form, graph, here, writer, emitter, code, part, splits).emit();
+    return AttentionEmitter(form, graph, tiles, writer, emitter, code, part, splits).emit();
   };
   const KeySplits splits = split_keys(form, tiles, target);
   if (splits.most == 1) {
     if (auto source = with_warpgroups(form, candidates.by_warpgroups, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, {})};
   }
-  return {emit(AttentionPart::kSplit, splits), emit(AttentionPart::kCombine, splits)};
+  std::vector<KernelSource> sources = {emit(AttentionPart::kSplit, splits)};
+  if (launches_of_splits(form) > 1) sources.push_back(emit(AttentionPart::kCombine, splits));
+  return sources;
 }
 
 }  // namespace fusec

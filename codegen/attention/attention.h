@@ -21,8 +21,9 @@
 
 namespace fusec {
 
-// Returns one kernel, or two for few rows and many keys (decoding): the first splits the keys of a row among several
-// blocks (split-KV), and the second combines their partial results in the order of the keys.
+// Returns one kernel. For few rows and many keys (decoding) it splits the keys of a row among several blocks
+// (split-KV), and the last one to finish combines their partial results in the order of the keys. Where outputs have an
+// element per key, a second kernel does.
 std::vector<KernelSource> attention(const Attention& form, const AttentionCandidates& candidates, const Graph& graph,
                                     const Target& target);
 

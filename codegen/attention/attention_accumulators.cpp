@@ -113,7 +113,9 @@ void AttentionEmitter::store_accumulator_matrices(const std::string& at, const s
 }
 
 void AttentionEmitter::fetch_accumulators() {
-  if (const std::vector<std::size_t> stored = stored_rows(); has_epilogue(stored) || stores_matrices(stored)) return;
+  if (const std::vector<std::size_t> stored = stored_rows();
+      tiles_.key_warps == 1 && (has_epilogue(stored) || stores_matrices(stored)))
+    return;
   constexpr int kTogether = 32;
   writer_.line(fmt::format("float {}[{}][{}][4];", accumulator_, tiles_.m16_fragments, tiles_.columns / 8));
   for (int first = 0; first < accumulator_count(); first += kTogether) {

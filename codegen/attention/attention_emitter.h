@@ -1,6 +1,6 @@
 // Emits the attention kernel described in codegen/attention/attention.h. attention.cpp maps blocks to tiles and loops
-// over keys, attention_scores.cpp makes scores and weights, attention_accumulators.cpp accumulates the weighted values,
-// and attention_result.cpp stores the result.
+// over keys, attention_pipeline.cpp keeps several tiles of keys in flight, attention_scores.cpp makes scores and
+// weights, attention_accumulators.cpp accumulates the weighted values, and attention_result.cpp stores the result.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@
 
 namespace fusec {
 
-// The kernel to emit: all of attention; the kernel of a split that leaves partial results in scratch memory; or the
-// kernel that combines them.
+// What to emit: all of attention; the kernel of a split that leaves partial results in scratch memory; or the code that
+// combines them.
 enum class AttentionPart : std::uint8_t { kWhole, kSplit, kCombine };
 
 // How warpgroups fill a tile of queries, keys or values: TMA copies boxes, or threads compute the elements.
@@ -77,6 +77,7 @@ class AttentionEmitter {
   void declare_warp();
   void place_block();
   void place_tile(const std::string& tile);
+  void place_threads();
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", thread_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
   // A loop over a thread's rows. A loop that is not unrolled always uses the registers of row 0: close_rows() rotates
@@ -96,15 +97,17 @@ class AttentionEmitter {
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
   void load_queries();
+  void plan_pipeline();
   void plan_copies();
   // Computes eight elements at a time where that pays.
   void load_tile(const TileLoad& load);
-  void load_keys(const std::string& first);
-  void load_values();
+  TileLoad in_stage(TileLoad load, const std::string& stage) const;  // `stage`: bytes from the first tile
+  void load_keys(const std::string& first, const std::string& stage = "");
+  void load_values(const std::string& first, const std::string& stage = "");
   void declare_state();
 
   // --- split-KV
-  // True when the grid has a block per split. The combining kernel has one only if it stores outputs of single keys.
+  // True when the grid has a block per split. The kernel that combines stores outputs of single keys.
   bool splits_keys() const {
     return part_ == AttentionPart::kSplit || (part_ == AttentionPart::kCombine && !form_.extra_outputs.empty());
   }
@@ -119,14 +122,21 @@ class AttentionEmitter {
   std::string partial_row(const std::string& split, const std::string& row);
   int partial_columns() const { return (tiles_.columns + 31) / 32 * 32; }
   void store_partial_state();
+  // Merges the results of warps with different keys into warp 0 and opens a block for it alone.
+  void open_merged_warps();
   void combine_splits();
-  // Combines with a few lanes per row, in a kernel that does nothing else.
+  // The last block of a tile of rows to finish combines the results of all, some rows at a time.
+  void combine_in_last_block();
+  void combine_rows(const std::string& first, int most);
+  // Combines with a few lanes per row.
   void combine_in_lanes();
 
   // --- the loop over keys
   // The text of a limit on keys at a row that is a C variable.
   std::string limit_at(const IndexExpr& limit, const std::string& row);
   void key_loop();
+  void pipelined_key_loop(const std::string& first, const std::string& end);
+  void declare_warp_keys();
   // Declares the range of keys that the rows of a block, or of a warp, see. It follows from the limits of the first row
   // and of the last one.
   void declare_limits();
@@ -134,7 +144,12 @@ class AttentionEmitter {
   void declare_scores();
   TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
-  TileLoad value_load() const;
+  TileLoad value_load(const std::string& first) const;
+  // What a stage of the pipeline holds of them: the elements, or the quantized values that they are computed from.
+  TileLoad copy_of(TileLoad load, const std::string& quantized) const;
+  TileLoad key_copy(const std::string& first) const { return copy_of(key_load(first), quantized_keys_); }
+  TileLoad value_copy(const std::string& first) const { return copy_of(value_load(first), quantized_values_); }
+  void compute_tile_of_stage(const TileLoad& load, const TileLoad& copy, const std::string& stage);
   void wait_for_copies(const TileLoad& loaded);  // if it is copied asynchronously
   // A barrier: the data of `loaded` is in shared memory for all threads, and tiles that all threads have read may be
   // overwritten.
@@ -271,6 +286,8 @@ class AttentionEmitter {
   // queries.
   bool stores_staged(const std::vector<std::size_t>& stored) const;
   void store_staged();
+  // Before results overwrite keys and values in shared memory. Merged results belong to one warp.
+  const char* result_barrier() const { return tiles_.key_warps > 1 ? "__syncwarp();" : "__syncthreads();"; }
   void stage_pairs(const std::string& mine);
   // True when warpgroups store the result as it is. Then stmatrix stages it.
   bool stores_matrices(const std::vector<std::size_t>& stored) const;
@@ -292,7 +309,7 @@ class AttentionEmitter {
   const AttentionUnrolling code_;
   const AttentionPart part_;
   const KeySplits splits_;
-  std::string split_, batch_ = "0", partial_;
+  std::string split_, batch_ = "0", row_tile_, partial_;
   const Attention& form_;
   const ExprPool& pool_;
   const Graph& graph_;
@@ -300,14 +317,16 @@ class AttentionEmitter {
   ExprEmitter& emitter_;
   const AttentionTiles& tiles_;
   TileLoader loads_;
+  bool pipelined_ = false;
+  std::string quantized_keys_, quantized_values_;  // in shared memory
   // Set if the lines are copied unchanged.
   std::optional<AsyncLineCopy> key_lines_, value_lines_;
-  std::string query_tile_, key_tile_, value_tile_, weight_tile_;  // in shared memory
-  std::string query_rows_, key_rows_, value_rows_;                // addresses of a lane's matrix rows for ldmatrix
-  std::string keys_from_, keys_to_, warp_keys_to_;                // keys that at least one row of the tile sees
-  std::string all_rows_from_, all_rows_to_;                       // keys that all rows of the warp see
-  std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
-  std::vector<AttentionOperand> operands_;                        // queries, keys, values
+  std::string query_tile_, key_tile_, value_tile_, weight_tile_;      // in shared memory
+  std::string query_rows_, key_rows_, value_rows_;                    // addresses of a lane's matrix rows for ldmatrix
+  std::string keys_from_, keys_to_, warp_keys_to_;                    // keys that at least one row of the tile sees
+  std::string all_rows_from_, all_rows_to_;                           // keys that all rows of the warp see
+  std::string row0_, tile_key0_, key0_, thread_row_, thread_column_;  // row and key indices
+  std::vector<AttentionOperand> operands_;                            // queries, keys, values
   std::vector<std::string> maps_;
   // With warpgroups: the number of the block's tile of queries; how many tiles of keys the block has had before it, and
   // at its end.

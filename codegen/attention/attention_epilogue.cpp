@@ -79,7 +79,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
         fmt::format("float* const {} = (float*)(dynamic_tiles + (warp / 4 - 1) * kQueryBytes) + warp % 4 * {};", mine,
                     tiles_.warp_rows() * stride));
   } else {
-    writer_.line("__syncthreads();  // nobody needs queries, keys and values any more");
+    writer_.line(fmt::format("{}  // nobody needs queries, keys and values any more", result_barrier()));
     writer_.line(
         fmt::format("float* const {} = (float*){} + warp * {};", mine, key_tile_, tiles_.warp_rows() * stride));
   }
@@ -121,7 +121,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
 
 // Stages `columns` columns of the warp's results from column `first` on, two neighbours at a time.
 void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
-  if (!has_named_accumulators()) return stage_combined(mine, stride, first, columns);
+  if (!has_named_accumulators() || tiles_.key_warps > 1) return stage_combined(mine, stride, first, columns);
   const std::string at = writer_.unique("my_place");
   writer_.line(fmt::format("const unsigned {} = shared_address({} + warp_lane / 4 * {} + {});", at, mine, stride,
                            thread_column_));

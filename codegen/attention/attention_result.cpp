@@ -167,7 +167,7 @@ void AttentionEmitter::store_staged() {
   } else {
     // With keys loaded at the end of the loop, its last barrier comes after the last read of the queries.
     if (!tiles_.queries_in_shared || code_.keys_loaded_once)
-      writer_.line("__syncthreads();  // nobody needs keys and values any more");
+      writer_.line(fmt::format("{}  // nobody needs keys and values any more", result_barrier()));
     writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
                              tiles_.warp_rows() * tiles_.value_stride));
   }

@@ -20,7 +20,7 @@ std::string AttentionEmitter::mma() {
 
 void AttentionEmitter::declare_scores() {
   if (tiles_.tensor_cores)
-    writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", score_, tiles_.m16_fragments, tiles_.keys / 8));
+    writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", score_, tiles_.m16_fragments, tiles_.warp_keys() / 8));
   else
     writer_.line(fmt::format("{} {}[{}][{}] = {{}};", type(), score_, tiles_.thread_rows, tiles_.thread_keys()));
 }
@@ -35,7 +35,7 @@ void AttentionEmitter::multiply_keys() {
   }
   // Queries in registers need constant indices. For queries in shared memory, less unrolling limits the loads in
   // flight.
-  const int pieces = tiles_.keys / 16;
+  const int pieces = tiles_.warp_keys() / 16;
   writer_.line(tiles_.queries_in_shared ? "#pragma unroll 2" : "#pragma unroll");
   writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.head_dim / 16));
   if (tiles_.queries_in_shared) {
@@ -124,7 +124,7 @@ void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int keys_
 int AttentionEmitter::keys_always_there() const {
   constexpr int kLanes = 8;  // upper bound of a lane's first key in a tile
   const auto keys = count(form_.keys).as_constant();
-  if (!keys || form_.first_key || part_ == AttentionPart::kSplit) return 0;
+  if (!keys || form_.first_key || part_ == AttentionPart::kSplit || tiles_.key_warps > 1) return 0;
   return static_cast<int>((*keys - 1) % tiles_.keys) + 2 - kLanes;
 }
 
@@ -238,7 +238,7 @@ void AttentionEmitter::mask_scores() {
   if (form_.score != form_.contraction) transform_scores();
   std::string some_masked;
   if (form_.last_key || (!whole_keys() && !masks_end()))
-    some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
+    some_masked = fmt::format("{} + {} > {}", key0_, tiles_.warp_keys(), all_rows_to_);
   if (form_.first_key)
     some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_rows_from_);
   if (some_masked.empty()) return;
@@ -382,7 +382,7 @@ void AttentionEmitter::add_values() {
   const std::string pack = *form_.tensor_dtype == DType::kBFloat16 ? "pack_bf16" : "pack_fp16";
   writer_.use("pack_pair");
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int k = 0; k < {}; k += 2)", tiles_.keys / 8));
+  writer_.open(fmt::format("for (int k = 0; k < {}; k += 2)", tiles_.warp_keys() / 8));
   writer_.line(fmt::format("unsigned weight[{}][4];", tiles_.m16_fragments));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int w = 0; w < {}; ++w)", 4 * tiles_.m16_fragments));

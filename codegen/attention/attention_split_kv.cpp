@@ -1,5 +1,6 @@
 // Split-KV attention: several blocks share the keys of a row. For each row, a block stores its accumulators, maximum
-// score and total, and a second kernel combines them into one softmax, in the order of the keys.
+// score and total, and the last block to finish combines them into one softmax, in the order of the keys. Where outputs
+// have an element per key, a second kernel combines them.
 #include <fmt/format.h>
 
 #include "codegen/access/direct.h"
@@ -42,6 +43,13 @@ std::string AttentionEmitter::partial_row(const std::string& split, const std::s
     partial_ = writer_.workspace(rows * batches * (splits_.most * width * bytes), 0, type() + " partial");
   return fmt::format("{} + (({} * {} + {}) * {} + {}) * {}", partial_, split, text(batches), batch_, text(rows), row,
                      width);
+}
+
+void AttentionEmitter::open_merged_warps() {
+  writer_.use("merge_key_warps");
+  writer_.line(fmt::format("merge_key_warps<{}>({}, {}, {}, (float*){}, {});", tiles_.key_warps, accumulator_,
+                           greatest_, total_, key_tile_, number(exponent_scale())));
+  writer_.open("if (warp == 0)");
 }
 
 void AttentionEmitter::store_partial_state() {
@@ -91,6 +99,30 @@ void AttentionEmitter::combine_splits() {
   writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} * {3} + {4}[{5}] * {6};", m,
                            tiles_.thread_columns(), sum(r, m), before, from, column(m), more));
   writer_.close();
+  writer_.close();
+}
+
+void AttentionEmitter::combine_in_last_block() {
+  const std::string arrived = writer_.counters(row_tiles() * count(form_.batch), 1);
+  writer_.use("last_block");
+  writer_.line(fmt::format("if (!is_last_block({} + {}, {})) return;", arrived, row_tile_, text(splits_in_use())));
+  const AttentionTiles tiles = combine_tiles(tiles_);
+  AttentionEmitter last(form_, graph_, tiles, writer_, emitter_, code_, AttentionPart::kCombine, splits_);
+  last.partial_ = partial_;
+  last.batch_ = batch_;
+  last.combine_rows(row0_, tiles_.rows);
+}
+
+void AttentionEmitter::combine_rows(const std::string& first, int most) {
+  row0_ = writer_.unique("row0");
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < min(({0})({2} + {3}), ({0})({4})); {1} += {5})", integer(), row0_,
+                           first, most, text(count(form_.rows)), tiles_.rows));
+  place_threads();
+  declare_state();
+  combine_in_lanes();
+  finish_rows();
+  store_rows();
   writer_.close();
 }
 

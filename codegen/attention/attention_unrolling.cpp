@@ -77,7 +77,7 @@ double AttentionEmitter::expected_ms() const {
     ms += kWarpgroups + kWarpgroupKey * tiles_.keys +
           kWarpgroupColumn * std::max(0, std::max(tiles_.head_dim, tiles_.columns) - 128);
   else
-    ms += tiles_.keys * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
+    ms += tiles_.warp_keys() * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
   if (!form_.extra_outputs.empty()) ms += kSecondLoop;
   return ms + ms_of_scores() + ms_of_operands() + ms_of_results();
 }
@@ -117,12 +117,15 @@ double AttentionEmitter::ms_of_operands() const {
 }
 
 double AttentionEmitter::ms_of_results() const {
-  if (part_ == AttentionPart::kSplit) return 0;
+  const bool splits = part_ == AttentionPart::kSplit;
+  if (splits && !form_.extra_outputs.empty()) return 0;
   const std::vector<std::size_t> stored = stored_rows();
   std::vector<ExprId> roots;
   for (const std::size_t i : stored) roots.push_back(form_.kernel.outputs[i].expr);
   const int rows = loop_over_result_rows() ? 1 : tiles_.thread_rows;
-  const int results = has_epilogue(stored) ? 4 : rows * tiles_.thread_columns();
+  const int results = splits                 ? combine_tiles(tiles_).thread_columns()
+                      : has_epilogue(stored) ? 4
+                                             : rows * tiles_.thread_columns();
   return kResultOperation * results * operations_of(pool_, roots, {form_.result, form_.total, form_.row_maximum}).all();
 }
 

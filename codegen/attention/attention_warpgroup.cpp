@@ -286,10 +286,8 @@ void AttentionEmitter::copy_values(const std::string& tile, const std::string& f
   const std::string wait = wait_for(values_empty_, tile, 1), there = of_stage(values_full_, tile);
   if (operands_[2].pieces) {
     writer_.line(wait);
-    TileLoad load = value_load();
-    load.line0 = first;
-    return compute_tile(2, load, fmt::format("{} + {} % {} * {} + ", kValuesAt, tile, tiles_.stages, kValueBytes), "",
-                        {there});
+    return compute_tile(2, value_load(first),
+                        fmt::format("{} + {} % {} * {} + ", kValuesAt, tile, tiles_.stages, kValueBytes), "", {there});
   }
   copy_boxes(wait, there, kValueBytes, [&] {
     for (int p = 0; p < tiles_.value_segments(); ++p)

@@ -89,7 +89,7 @@ std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Targ
   if (!tile_rows || tile_rows->symbol != rows->symbol) return std::nullopt;
   const AttentionTiles tiles = attention_tiles(*one, target);
   const Symbol& symbol = kernel.pool.bounds().symbols[rows->symbol];
-  const std::int64_t few = tiles.rows / tile_rows->times;
+  const std::int64_t few = (tiles.tensor_cores ? kManyRows : tiles.rows) / tile_rows->times;
   const auto special = assuming(kernel, {.symbols = {rows->symbol}, .at_least = few + 1});
   const auto known_few = assuming(kernel, {.symbols = {rows->symbol}, .at_most = few});
   if (!special || !known_few) return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Targ
   if (range_of(count(form->kernel.pool, form->keys), known_few->pool.bounds()).max < 4 * tiles.keys)
     return std::nullopt;
   return AttentionCases{
-      .general = expecting(kernel, rows->symbol, std::min(symbol.hint, few)),
+      .general = expecting(kernel, rows->symbol, symbol.hint > few ? 1 : symbol.hint),  // decoding, beside prompts
       .special = expecting(*special, rows->symbol, symbol.hint > few ? symbol.hint : kExpected),
       .condition = {.symbols = {rows->symbol}, .at_least = few + 1},
   };

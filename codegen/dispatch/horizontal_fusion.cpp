@@ -244,7 +244,7 @@ class SideBySide {
 bool can_be_part(const KernelSource& source) {
   const auto plain = [](const KernelParameter& p) {
     return p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kSize ||
-           (p.kind == KernelParameter::Kind::kWorkspace && p.size.is_constant());
+           (p.kind == KernelParameter::Kind::kWorkspace && p.size.is_constant() && !p.counters);
   };
   return source.table_parameters.empty() && source.dynamic_shared.is_constant() &&
          source.cluster == std::array<int, 3>{1, 1, 1} && source.resident_blocks == 1 && source.block[1] == 1 &&

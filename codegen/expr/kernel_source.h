@@ -48,6 +48,7 @@ struct KernelParameter {
   IndexExpr size;             // kSize, kWorkspace
   int bits = 32;              // kSize
   std::uint32_t scratch = 0;  // kWorkspace: index of the scratch memory, per schedule; per plan after lowering
+  bool counters = false;      // kWorkspace: zero before and after each kernel, so all kernels of a plan share them
   TensorMapBoxes boxes = {};  // kTensorMap
 };
 

@@ -241,6 +241,12 @@ std::string KernelWriter::workspace(const IndexExpr& bytes, std::uint32_t scratc
   return name;
 }
 
+std::string KernelWriter::counters(const IndexExpr& count, std::uint32_t scratch) {
+  std::string name = workspace(count * 4, scratch, "unsigned arrived");
+  workspaces_.back().parameter.counters = true;
+  return name;
+}
+
 std::string KernelWriter::tensor_map(ValueId value, TensorMapBoxes boxes, bool written) {
   use("tensor_map");
   for (const Parameter& p : maps_)

@@ -60,6 +60,8 @@ class KernelWriter : public StatementBuilder {
   const std::string& symbol(std::uint32_t id);
   // Adds a scratch-memory parameter and returns its name. `type_and_name` is, for example, "float partial".
   std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
+  // Adds `count` counters that are 0 when the kernel starts, and must be when it ends (codegen/launch/lower_plan).
+  std::string counters(const IndexExpr& count, std::uint32_t scratch);
 
   // Adds a TMA descriptor of the tensor, for reads or (`written`) for stores.
   std::string tensor_map(ValueId value, TensorMapBoxes boxes, bool written = false);

@@ -64,7 +64,7 @@ std::optional<TransformedTile> TransformedTile::plan(ExprEmitter& emitter, const
 }
 
 void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoad& load, int threads,
-                           const Place& place, bool ahead, int unrolled) const {
+                           const Place& place, bool ahead, int unrolled, const std::optional<Staged>& staged) const {
   KernelWriter& writer = outer.writer();
   ExprEmitter emitter(kernel_, writer);
   const ExprPool& pool = kernel_.pool;
@@ -123,10 +123,16 @@ void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoa
   bind_flat(emitter, lines_, inside(at, lines_), "mnopq");
   bind_flat(emitter, places_, count(places_).is(vectors_per_line) ? vector_index : inside(vector_index, places_),
             "kluvw");
+  const Words words = [&](ExprId id) {
+    if (!staged || pool[id].source != staged->source) return std::string();
+    const int bytes = bits(pool[id].dtype);  // of eight elements
+    return fmt::format("load_words<{}>({} + {} * {} + {} * {})", bytes / 4, staged->tile, line, staged->stride,
+                       vector_index, bytes);
+  };
   if (const auto quantized = dequantize_of(emitter, graph, *load.narrowed))
-    compute_dequantized(*quantized, emitter, graph, *load.narrowed, made);
+    compute_dequantized(*quantized, emitter, graph, *load.narrowed, made, words);
   else
-    compute_elements(emitter, graph, *load.narrowed, made);
+    compute_elements(emitter, graph, *load.narrowed, made, words);
   if (several_at_once)
     writer.line(fmt::format("if (!({})) {} = {{}};", there, made));
   else
@@ -150,13 +156,16 @@ std::optional<Dequantize> TransformedTile::dequantize_of(ExprEmitter& emitter, c
 
 // Dequantizes two values at a time.
 void TransformedTile::compute_dequantized(const Dequantize& quantized, ExprEmitter& emitter, const Graph& graph,
-                                          DType narrowed, const std::string& made) const {
+                                          DType narrowed, const std::string& made, const Words& words) const {
   KernelWriter& writer = emitter.writer();
   VectorLoads loads(emitter, graph, lane_, kVector);
   const std::string name = writer.unique("codes");
   writer.line(fmt::format("{} {};", loads.vector_loads({quantized.quantized})[0].second, name));
-  loads.declare({quantized.quantized}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
-    fill(name);
+  loads.declare({quantized.quantized}, "0", [&](ExprId id, const VectorLoads::Fill& fill) {
+    if (const std::string staged = words(id); !staged.empty())
+      writer.assign(name, staged);
+    else
+      fill(name);
     return name;
   });
   emitter.load_text = nullptr;
@@ -167,12 +176,16 @@ void TransformedTile::compute_dequantized(const Dequantize& quantized, ExprEmitt
 }
 
 void TransformedTile::compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed,
-                                       const std::string& made) const {
+                                       const std::string& made, const Words& words) const {
   const ExprPool& pool = kernel_.pool;
   KernelWriter& writer = emitter.writer();
   const std::string lane = writer.unique("e");
   VectorLoads loads(emitter, graph, lane_, kVector);
-  loads.declare({value_}, lane);
+  loads.declare({value_}, lane, [&](ExprId id, const VectorLoads::Fill&) {
+    const std::string staged = words(id);
+    if (staged.empty()) return staged;
+    return writer.declared("const auto", writer.preferred_name(pool[id].source) + "_w", staged);
+  });
   emitter.emit_independent({value_});
   const bool packs = pool[value_].type == ScalarType::kFloat32;
   const std::string values = writer.unique("values");

@@ -25,15 +25,24 @@ class TransformedTile {
   // a swizzled tile; null: the load's layout. `ahead`: loads several vectors of quantized values before any is
   // converted. `unrolled`: vectors per iteration otherwise; 0: the compiler chooses.
   using Place = std::function<std::string(const std::string& line, const std::string& vector_index)>;
+  // The lines of one source that are in shared memory already: `tile` is a pointer to bytes.
+  struct Staged {
+    ValueId source = kNone;
+    std::string tile;
+    int stride = 0;  // bytes
+  };
   void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads, const Place& place = nullptr,
-            bool ahead = false, int unrolled = 0) const;
+            bool ahead = false, int unrolled = 0, const std::optional<Staged>& staged = std::nullopt) const;
 
  private:
   // These functions fill the words `made` with the eight values, narrowed.
   std::optional<Dequantize> dequantize_of(ExprEmitter& emitter, const Graph& graph, DType narrowed) const;
+  // `words`: the words of a load that is staged, or "".
+  using Words = std::function<std::string(ExprId load)>;
   void compute_dequantized(const Dequantize& quantized, ExprEmitter& emitter, const Graph& graph, DType narrowed,
-                           const std::string& made) const;
-  void compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed, const std::string& made) const;
+                           const std::string& made, const Words& words) const;
+  void compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed, const std::string& made,
+                        const Words& words) const;
 
   Kernel kernel_;
   ExprId value_ = kNoExpr;

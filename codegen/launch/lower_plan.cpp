@@ -5,6 +5,7 @@
 #include <set>
 
 #include "codegen/dispatch/special.h"
+#include "codegen/expr/clear_counters.h"
 #include "codegen/launch/group_launches.h"
 #include "codegen/launch/kernel_generator.h"
 #include "ir/budget.h"
@@ -78,6 +79,8 @@ class PlanLowering {
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (plan_.storage_of[v] == v && !claimed_.contains(v))
         plan_.storage_of[v] = plan_.storage_of[resolve_tuple(graph_, v)];
+    if (counters_ != kNone)
+      for (const bool prepared : {true, false}) add_clear_counters(prepared);
     return std::move(plan_);
   }
 
@@ -178,10 +181,10 @@ class PlanLowering {
       for (KernelParameter& p : parameters) {
         count_step();
         if (p.kind == KernelParameter::Kind::kWorkspace) {
-          const auto [it, fresh] =
-              scratch.try_emplace(p.scratch, static_cast<std::uint32_t>(plan_.scratch_bytes.size()));
-          if (fresh) plan_.scratch_bytes.push_back(p.size);
-          p.scratch = it->second;
+          const auto fresh = static_cast<std::uint32_t>(plan_.scratch_bytes.size());
+          if (p.counters && counters_ == kNone) counters_ = fresh;
+          p.scratch = p.counters ? counters_ : scratch.try_emplace(p.scratch, fresh).first->second;
+          if (p.scratch == fresh) plan_.scratch_bytes.push_back(p.size);
           IndexExpr& bytes = plan_.scratch_bytes[p.scratch];
           if (bytes != p.size) bytes = simplify(max(bytes, p.size), graph_.bounds());
         }
@@ -214,6 +217,32 @@ class PlanLowering {
     }
   }
 
+  static bool uses_counters(const LoweredStep& step) {
+    const auto counts = [](const KernelParameter& p) { return p.counters; };
+    return std::ranges::any_of(step.parameters, counts) ||
+           std::ranges::any_of(step.special, [&](const LoweredStep::Specialization& form) {
+             return std::ranges::any_of(form.parameters, counts);
+           });
+  }
+
+  // Clears the counters before the first step that uses them. Each kernel leaves them at 0 for the next.
+  void add_clear_counters(bool prepared) {
+    for (LoweredGroup& group : plan_.groups) {
+      if (group.prepared != prepared) continue;
+      const auto user = std::ranges::find_if(group.steps, uses_counters);
+      if (user == group.steps.end()) continue;
+      const IndexExpr count = simplify(floor_div(plan_.scratch_bytes[counters_], 4), graph_.bounds());
+      const std::uint32_t kernel =
+          generator_.keep({clear_counters(count, counters_, graph_.bounds(), graph_, false)})[0];
+      group.steps.insert(user, {.kernel = kernel,
+                                .parameters = plan_.kernels[kernel].parameters,
+                                .reads = {},
+                                .writes = {},
+                                .nodes = user->nodes});
+      return;
+    }
+  }
+
   const Graph& graph_;
   const Target& target_;
   const EmitOptions& options_;
@@ -224,6 +253,7 @@ class PlanLowering {
   std::set<ValueId> claimed_;              // buffers that belong to an output
   std::set<ValueId> prepared_;             // computed before any launch
   std::uint32_t library_scratch_ = kNone;  // shared by all calls, which run in order on one stream
+  std::uint32_t counters_ = kNone;         // scratch memory of counters, shared by all kernels
 };
 
 }  // namespace

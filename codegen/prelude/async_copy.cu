@@ -90,7 +90,7 @@ struct Lines {
     const bool by_lines = kBytes < 16 || kTogether == 8;
     unit = warp / kDown * kTogether + (by_lines ? lane % kTogether : lane / 8 % kTogether);
     line = warp % kDown * kHigh + (by_lines ? lane / kTogether : lane % 8 + lane / (8 * kTogether) * 8);
-    if (kBytes < 16) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
+    if (kBytes < 16 && kHigh * kDown % 8 == 0) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
   }
   // Copies the thread's units of a full tile; `to`, `from`: its first place. Lines are kStride bytes apart in shared
   // memory, `step` elements in global memory.

@@ -58,6 +58,45 @@ __device__ __forceinline__ int parity_after(const float (&total)[2], int parity)
   return parity ^ (int)(total[0] + total[1] < 0.0f);
 }
 
+//@ part merge_key_warps : softmax_fragments
+// Merges the results of kWarps warps that attended to different keys of the same rows into those of warp 0. `exchange`
+// is shared memory for the results of the others, which it may overwrite.
+template <int kWarps, int kSlabs, int kEights>
+__device__ __forceinline__ void merge_key_warps(float (&sum)[kSlabs][kEights][4], float (&greatest)[2 * kSlabs],
+                                                float (&total)[2 * kSlabs], float* exchange, float log2_scale) {
+  constexpr int kSums = 4 * kSlabs * kEights, kOfWarp = 32 * (kSums + 4 * kSlabs);
+  const int warp = threadIdx.x / 32;
+  float* from = exchange + threadIdx.x % 32;
+  __syncthreads();  // nobody needs keys and values any more
+  if (warp > 0) {
+    float* to = from + (warp - 1) * kOfWarp;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) to[i * 32] = sum[i / (4 * kEights)][i / 4 % kEights][i % 4];
+#pragma unroll
+    for (int r = 0; r < 2 * kSlabs; ++r) to[(kSums + 2 * r) * 32] = greatest[r], to[(kSums + 2 * r + 1) * 32] = total[r];
+  }
+  __syncthreads();
+  if (warp > 0) return;
+#pragma unroll 1
+  for (int other = 1; other < kWarps; ++other, from += kOfWarp) {
+    float by[2 * kSlabs], more[2 * kSlabs];
+#pragma unroll
+    for (int r = 0; r < 2 * kSlabs; ++r) {
+      const float theirs = from[(kSums + 2 * r) * 32], now = fmaxf(greatest[r], theirs);
+      by[r] = weight_of(greatest[r], now, log2_scale);
+      more[r] = weight_of(theirs, now, log2_scale);
+      greatest[r] = now;
+      total[r] = total[r] * by[r] + from[(kSums + 2 * r + 1) * 32] * more[r];
+    }
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      float& s = sum[i / (4 * kEights)][i / 4 % kEights][i % 4];
+      const int r = i / (4 * kEights) * 2 + i % 4 / 2;
+      s = s * by[r] + from[i * 32] * more[r];
+    }
+  }
+}
+
 //@ part mask_keys
 // Masks a row (lane / 4 + 8 * half of the slab): scores of keys outside [first, end), counted from the lane's first
 // key, become -inf.

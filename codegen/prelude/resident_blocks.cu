@@ -1,4 +1,19 @@
-// Barriers and reductions between the co-resident blocks that share a row.
+// Barriers and reductions between blocks that share a row.
+
+//@ part last_block
+// True for all threads of the last one of `blocks` blocks to call it, which then sees what the others stored before. The
+// counter `arrived` is 0 before and after.
+__device__ __forceinline__ bool is_last_block(unsigned* arrived, unsigned blocks) {
+  __shared__ unsigned before;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(__cvta_generic_to_global(arrived)), "r"(blocks - 1)
+                 : "memory");
+  __syncthreads();
+  return before == blocks - 1;
+}
 
 //@ part cohort
 // Barriers between the n blocks of a row in an ordinary launch. Tickets number the blocks as they start; those of a row

@@ -1,8 +1,6 @@
 #include "codegen/reduction/resident_blocks.h"
 
-#include <fmt/format.h>
-
-#include "codegen/expr/index_text.h"
+#include "codegen/expr/clear_counters.h"
 
 namespace fusec {
 namespace {
@@ -18,22 +16,8 @@ std::string resident_block_counters(KernelWriter& writer, const RowForm& form) {
 }
 
 KernelSource clear_counters(const RowForm& form, const Graph& graph, bool wide) {
-  constexpr int kThreads = 256;
-  KernelWriter writer(graph, wide);
-  const IndexText text{.bounds = form.kernel.pool.bounds(),
-                       .wide = wide,
-                       .variable = [&](Variable symbol) { return writer.symbol(symbol.id); },
-                       .prelude = &writer.prelude};
-  const std::string arrived = resident_block_counters(writer, form), count = text.tight(count_of(form));
-  writer.line("for ({0} i = threadIdx.x; i < {1}; i += {2}) {3}[i] = 0;", writer.index_type(), count, kThreads,
-              arrived);
-  KernelSource source = writer.finish(
-      {"The next kernel's counters: the part of a row that a block takes, and how many blocks of a row have come."},
-      kThreads);
-  source.name = "clear_counters";
-  source.schedule = {KernelKind::kRowCounters};
-  source.unaligned_vectors = true;
-  return source;
+  return clear_counters(count_of(form), static_cast<std::uint32_t>(form.reductions.size()), form.kernel.pool.bounds(),
+                        graph, wide);
 }
 
 }  // namespace fusec

@@ -16,8 +16,6 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a tile by themselves
-
 // Every attention has at least three sums and a maximum.
 bool may_be_attention(const Kernel& kernel) {
   int sums = 0, maxima = 0;

@@ -65,6 +65,7 @@ struct Attention {
 };
 
 inline constexpr std::int64_t kMaxHeadSize = 256;
+inline constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a tile by themselves
 
 struct AttentionAnswer {
   std::optional<Attention> attention;

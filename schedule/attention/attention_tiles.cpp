@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
+
+#include "ir/type.h"
 
 namespace fusec {
 namespace {
@@ -45,6 +48,30 @@ int heads_at_once(const Attention& form, const AttentionTiles& tiles, const Targ
   return std::max(static_cast<int>(target.l2_bytes / 2 / bytes), target.multiprocessors / 2);
 }
 
+bool is_copied(const Attention& form, ExprId operand) {
+  const ExprNode& n = form.kernel.pool[operand];
+  return n.op == ExprOp::kLoad && bits(n.dtype) == 16;
+}
+
+// Tiles for the few rows of decoding. The warps of a block have the same 16 rows (all query heads of a key head) and
+// different keys. Keys and values that are copied, as they are or before they are dequantized, go through a pipeline.
+AttentionTiles for_few_rows(AttentionTiles t, const Attention& form, const Target& target) {
+  constexpr int kRows = 16, kWarpKeys = 16, kStages = 4, kMostWarps = 4;
+  constexpr int kReserved = 1024;  // bytes of shared memory that a block takes besides its own
+  const int most = std::min(kMostWarps, most_keys(form) / kWarpKeys);
+  const auto two_fit = [&] { return 2 * (t.bytes() + kReserved) <= target.shared_bytes_per_block + kReserved; };
+  t.rows = kRows;
+  t.quantized_stages = quantized_load(form, form.key) && quantized_load(form, form.value);
+  const bool copied = t.quantized_stages || (is_copied(form, form.key) && is_copied(form, form.value));
+  for (t.stages = copied ? kStages : 1;; --t.stages) {
+    for (t.key_warps = most; t.key_warps > 0; t.key_warps /= 2) {
+      t.keys = kWarpKeys * t.key_warps;
+      t.threads = kWarpLanes * t.key_warps;
+      if (two_fit() || (t.stages == 1 && t.key_warps == 1)) return t;
+    }
+  }
+}
+
 AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.tensor_cores = true;
@@ -55,6 +82,7 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   t.query_stride = t.key_stride = padded(t.head_dim, 8);
   t.value_stride = padded(t.columns, 8);
   t.heads_at_once = heads_at_once(form, t, target);
+  if (points(form, form.rows) <= 16 && form.extra_outputs.empty()) return for_few_rows(t, form, target);
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
   large.rows = 128;
@@ -109,7 +137,8 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
 int AttentionTiles::elements() const {
   // The result reuses the space of the queries.
   if (tensor_cores)
-    return std::max(query_at() + rows * std::max(query_stride, value_stride), keys * (key_stride + value_stride));
+    return std::max(query_at() + rows * std::max(query_stride, value_stride),
+                    (stages_at() + stages * stage_bytes()) / element_bytes);
   return weight_at() + rows * weight_stride;
 }
 
@@ -158,6 +187,7 @@ AttentionTiles with_fewer_keys(AttentionTiles tiles, const Target& target) {
 AttentionTiles combine_tiles(const AttentionTiles& tiles) {
   AttentionTiles t;
   t.keys = tiles.keys;
+  t.threads = tiles.threads;
   t.element_bytes = tiles.tensor_cores ? 4 : tiles.element_bytes;
   t.vector_columns = true;
   t.columns = rounded_up(tiles.columns, 32);
@@ -165,6 +195,23 @@ AttentionTiles combine_tiles(const AttentionTiles& tiles) {
   t.thread_rows = 1;
   t.rows = t.threads / t.lanes_per_row;
   return t;
+}
+
+std::optional<ExprId> quantized_load(const Attention& form, ExprId operand) {
+  const ExprPool& pool = form.kernel.pool;
+  std::optional<ExprId> found;
+  for (const ExprId id : reachable(pool, std::span(&operand, 1))) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad || bits(n.dtype) != 8) continue;
+    if (found || n.args[0] != kNoExpr) return std::nullopt;
+    found = id;
+  }
+  return found;
+}
+
+double bytes_in_flight(const AttentionTiles& tiles) {
+  const double bytes = tiles.keys * (tiles.quantized_stages ? 1 : tiles.element_bytes);
+  return bytes * (tiles.stages > 1 ? (tiles.stages - 1) * (tiles.head_dim + tiles.columns) : tiles.head_dim);
 }
 
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {

@@ -13,10 +13,12 @@ struct AttentionTiles {
   int threads = 128;
   int rows = 64, keys = 64;  // of a block's tile of scores
   int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
+  int key_warps = 1;         // warps that share all rows and take different keys of each tile (decoding)
   // On tensor cores: keep queries in shared memory, else load them through it into registers.
   bool queries_in_shared = false;
-  bool warpgroups = false;  // two warpgroups multiply 64 rows each, a third one copies
-  int stages = 2;           // with warpgroups: tiles of keys, and of values, in shared memory
+  bool warpgroups = false;        // two warpgroups multiply 64 rows each, a third one copies
+  int stages = 1;                 // tiles of keys, and of values, in shared memory
+  bool quantized_stages = false;  // of 8-bit values, from which one tile of keys and of values is computed
   // With warpgroups: these issue their products in turn. Products of larger heads take longer than the softmax, which
   // they hide in any order.
   bool in_turns = false;
@@ -32,13 +34,24 @@ struct AttentionTiles {
 
   int lanes_of_row() const { return tensor_cores ? 4 : lanes_per_row; }
   int row_step() const { return tensor_cores ? 8 : threads / lanes_per_row; }  // between the rows of a thread
-  int thread_keys() const { return tensor_cores ? keys / 4 : keys / 8; }
+  int warp_keys() const { return keys / key_warps; }
+  int thread_keys() const { return tensor_cores ? warp_keys() / 4 : keys / 8; }
   int thread_columns() const { return columns / lanes_of_row(); }
 
   int warp_rows() const { return 16 * m16_fragments; }
+  bool warps_split_rows() const { return tensor_cores && rows > warp_rows(); }
 
   // Offsets in shared memory, in elements: keys, values, queries, weights. Queries that pass through use the space of
-  // keys.
+  // keys. Further stages of keys and values follow the first.
+  int stage_elements() const { return keys * (key_stride + value_stride); }
+  // Bytes between lines of quantized values, and of a stage.
+  static int quantized_stride(int places) { return places / 16 % 2 == 0 ? places + 16 : places; }
+  int quantized_value_at() const { return keys * quantized_stride(head_dim); }
+  int stage_bytes() const {
+    return quantized_stages ? quantized_value_at() + keys * quantized_stride(columns)
+                            : stage_elements() * element_bytes;
+  }
+  int stages_at() const { return quantized_stages ? stage_elements() * element_bytes : 0; }
   int value_at() const { return keys * key_stride; }
   int query_at() const { return tensor_cores && !queries_in_shared ? 0 : value_at() + keys * value_stride; }
   int weight_at() const { return query_at() + rows * query_stride; }
@@ -59,13 +72,13 @@ struct AttentionTiles {
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
-// Returns the tiles of the kernel that combines split-KV results of blocks with `tiles`: four columns per lane.
+// Returns the tiles by which a block with `tiles` combines split-KV results: four columns per lane.
 AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
-// Bytes that a block has in flight: one tile of keys.
-inline double bytes_in_flight(const AttentionTiles& tiles) {
-  return static_cast<double>(tiles.keys) * tiles.head_dim * tiles.element_bytes;
-}
+// Returns the one load of 8-bit values in keys or values that are computed; nothing if there are none or several.
+std::optional<ExprId> quantized_load(const Attention& form, ExprId operand);
+// Bytes that a block has in flight: all stages but the one in use, or one tile of keys.
+double bytes_in_flight(const AttentionTiles& tiles);
 // Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
 // TMA can copy the operands.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);

@@ -24,7 +24,8 @@ std::int64_t expected_keys(const Attention& form) {
   return std::max<std::int64_t>(1, value_at_hint(keys_of(form), form.kernel.pool.bounds().symbols));
 }
 
-// Returns the best number of splits for so many keys.
+// Returns the number of splits for so many keys: at least two blocks a multiprocessor, and as many as keep all of them
+// equally busy; 1 if that is predicted to take longer.
 int splits_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
@@ -34,27 +35,27 @@ int splits_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
   };
   const std::int64_t rows = points(form.rows), batch = points(form.batch);
   const std::int64_t blocks = batch * ((rows + tiles.rows - 1) / tiles.rows);
-  const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
-  if (most < 2) return 1;
+  const std::int64_t of_each = ceil_of(ceil_of(2 * target.multiprocessors, blocks) * blocks, target.multiprocessors);
+  const std::int64_t wanted = std::min(of_each * target.multiprocessors / blocks, keys / (2 * tiles.keys));
+  if (wanted < 2) return 1;
   // Extra outputs without a score buffer take a second loop over the keys.
   const double of_key = (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.head_dim + tiles.columns) *
                         tiles.element_bytes;
   const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows hit the cache
-  // As in the cost model, bandwidth is limited by the bytes in flight per latency.
+  // As in the cost model, bandwidth is limited by the bytes in flight per latency. Fewer than two blocks a
+  // multiprocessor also leave it idle while they multiply.
   const auto seconds = [&](std::int64_t splits) {
-    const double in_flight_bytes = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
+    const double all_blocks = static_cast<double>(blocks * splits),
+                 in_flight_bytes = all_blocks * bytes_in_flight(tiles);
+    const double busy = std::min(1.0, all_blocks / (2 * target.multiprocessors));
     const double left =
         splits == 1 ? 0 : 2 * sizeof(float) * static_cast<double>(batch * rows * splits * (tiles.columns + 2));
-    const double rate = std::min(target.bandwidth, in_flight_bytes / target.latency_seconds);
-    return (bytes + left) / rate + (splits == 1 ? 0 : target.launch_seconds);
+    const double rate = std::min(busy * target.bandwidth, in_flight_bytes / target.latency_seconds);
+    return (bytes + left) / rate + (splits == 1 ? 0 : (launches_of_splits(form) - 1) * target.launch_seconds);
   };
-  std::int64_t best = 1;
-  for (std::int64_t wanted = 2; wanted <= most; ++wanted) {
-    // Splits are whole tiles, equally many each, so not every number of splits is possible.
-    const std::int64_t all_tiles = ceil_of(keys, tiles.keys), splits = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
-    if (seconds(splits) < seconds(best)) best = splits;
-  }
-  return static_cast<int>(best);
+  // Splits are whole tiles, equally many each, so not every number of splits is possible.
+  const std::int64_t all_tiles = ceil_of(keys, tiles.keys), splits = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
+  return seconds(splits) < seconds(1) ? static_cast<int>(splits) : 1;
 }
 
 }  // namespace

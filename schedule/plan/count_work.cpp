@@ -78,11 +78,11 @@ void count_attention(const KernelPlanner& planner, const WorkCounter& count, Wor
   work.in_flight_bytes = bytes_in_flight(tile);
   work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
   if (splits == 1) return;
-  // Each split writes, and the second kernel reads, a row's accumulators, maximum and total.
+  // Each split writes, and the last one reads, a row's accumulators, maximum and total.
   const double left = 4 * count.points(rows) * splits * (count.points(form.columns) + 2);
   work.written += left;
   work.read += left;
-  work.launches = 2;
+  work.launches = launches_of_splits(form);
 }
 
 // Returns whether a reduction uses an output axis as axis // c (groups of channels, blocks of rows).

@@ -22,7 +22,7 @@ constexpr KindTraits kTraits[] = {
     {KernelKind::kGroupedImplicitGemm, "grouped_implicit_gemm", true},
     {KernelKind::kRowReduction, "row_reduction"},
     {KernelKind::kColumnReduction, "column_reduction"},
-    {KernelKind::kRowCounters, "row_counters"},
+    {KernelKind::kCounters, "counters"},
     {KernelKind::kSkinnyGemm, "skinny_gemm", true},
     {KernelKind::kGemm, "gemm", true},
     {KernelKind::kSplitKReduction, "split_k_reduction", true},

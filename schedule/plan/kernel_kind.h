@@ -19,7 +19,7 @@ enum class KernelKind : std::uint8_t {
   // Reductions
   kRowReduction,
   kColumnReduction,
-  kRowCounters,
+  kCounters,
   // Contractions
   kSkinnyGemm,
   kGemm,

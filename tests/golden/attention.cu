@@ -10,20 +10,52 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// Copies kBytes (4, 8 or 16) from global to shared memory (cp.async); zeros if not `there`. wait_for_copies waits for
-// all.
-template <int kBytes>
-__device__ __forceinline__ void copy_async(void* to, const void* from, bool there) {
-  const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
-  const unsigned long long global = __cvta_generic_to_global(from);
-  if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared), "l"(global), "r"(there ? 16 : 0));
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :
-                 : "r"(shared), "l"(global), "n"(kBytes), "r"(there ? kBytes : 0));
+// Copies 16 bytes from global to shared memory (cp.async); zeros if not `there`. commit_copies closes a group of
+// copies; wait_for_groups waits for all but the newest kNewest groups.
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
-__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
+}
+// Copies 16 bytes of each of kCount lines (cp.async). Destinations are kTo bytes apart; sources are from[i], or kFrom
+// bytes apart. `there`: valid bytes of each 16; zeros replace the rest.
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from);
+}
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount],
+                                           const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from, there);
+}
+template <int kTo, int kFrom, int kCount, int kAt = 0>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kCount, kAt + 1>(to, from);
+}
+template <int kTo, int kFrom, int kAt = 0, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from, const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kAt + 1>(to, from, there);
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kNewest>
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
+}
 
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
@@ -129,7 +161,7 @@ struct Lines {
     const bool by_lines = kBytes < 16 || kTogether == 8;
     unit = warp / kDown * kTogether + (by_lines ? lane % kTogether : lane / 8 % kTogether);
     line = warp % kDown * kHigh + (by_lines ? lane / kTogether : lane % 8 + lane / (8 * kTogether) * 8);
-    if (kBytes < 16) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
+    if (kBytes < 16 && kHigh * kDown % 8 == 0) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
   }
   // Copies the thread's units of a full tile; `to`, `from`: its first place. Lines are kStride bytes apart in shared
   // memory, `step` elements in global memory.
@@ -224,40 +256,6 @@ __device__ __forceinline__ void mask_keys(float (&score)[kKeys][4], int half, T 
     if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 
-__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-// Rounds two floats to 16 bits, and packs them in a word.
-__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
-__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
-
-// Rounds values to 16-bit floats and packs them, two per conversion.
-template <int kCount>
-__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
-  Words<kCount / 2> words;
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
-  return words;
-}
-template <int kCount>
-__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
-  Words<kCount / 2> words;
-#pragma unroll
-  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
-  return words;
-}
-
 // 2^x; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
@@ -315,6 +313,78 @@ __device__ __forceinline__ void online_softmax_tile(float (&score)[kSlabs][kKeys
   }
 }
 
+// Merges the results of kWarps warps that attended to different keys of the same rows into those of warp 0. `exchange`
+// is shared memory for the results of the others, which it may overwrite.
+template <int kWarps, int kSlabs, int kEights>
+__device__ __forceinline__ void merge_key_warps(float (&sum)[kSlabs][kEights][4], float (&greatest)[2 * kSlabs],
+                                                float (&total)[2 * kSlabs], float* exchange, float log2_scale) {
+  constexpr int kSums = 4 * kSlabs * kEights, kOfWarp = 32 * (kSums + 4 * kSlabs);
+  const int warp = threadIdx.x / 32;
+  float* from = exchange + threadIdx.x % 32;
+  __syncthreads();  // nobody needs keys and values any more
+  if (warp > 0) {
+    float* to = from + (warp - 1) * kOfWarp;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) to[i * 32] = sum[i / (4 * kEights)][i / 4 % kEights][i % 4];
+#pragma unroll
+    for (int r = 0; r < 2 * kSlabs; ++r) to[(kSums + 2 * r) * 32] = greatest[r], to[(kSums + 2 * r + 1) * 32] = total[r];
+  }
+  __syncthreads();
+  if (warp > 0) return;
+#pragma unroll 1
+  for (int other = 1; other < kWarps; ++other, from += kOfWarp) {
+    float by[2 * kSlabs], more[2 * kSlabs];
+#pragma unroll
+    for (int r = 0; r < 2 * kSlabs; ++r) {
+      const float theirs = from[(kSums + 2 * r) * 32], now = fmaxf(greatest[r], theirs);
+      by[r] = weight_of(greatest[r], now, log2_scale);
+      more[r] = weight_of(theirs, now, log2_scale);
+      greatest[r] = now;
+      total[r] = total[r] * by[r] + from[(kSums + 2 * r + 1) * 32] * more[r];
+    }
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      float& s = sum[i / (4 * kEights)][i / 4 % kEights][i % 4];
+      const int r = i / (4 * kEights) * 2 + i % 4 / 2;
+      s = s * by[r] + from[i * 32] * more[r];
+    }
+  }
+}
+
+__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Rounds two floats to 16 bits, and packs them in a word.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Rounds values to 16-bit floats and packs them, two per conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 }  // namespace
 
 // ---- attention_0_mul_scaled_dot_product_atten_transpose_reshape ------------------------------------------
@@ -325,42 +395,39 @@ __device__ __forceinline__ void online_softmax_tile(float (&score)[kSlabs][kKeys
 // writes y: float16[1, 12, 32]
 // score[m, n] = sum of query[m, e] * key[n, e]; weight[m, n] = exp(score[m, n] - max of score[m])
 // result[m, d] = sum over n of weight[m, n] * value[n, d], over the sum of weight[m]
-// A block takes 64 rows; 32 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
-extern "C" __global__ void __launch_bounds__(128, 1)
+// A block takes 16 rows; 32 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
+extern "C" __global__ void __launch_bounds__(64, 1)
 attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restrict__ q, const fp16* __restrict__ k, const fp16* __restrict__ v,
          fp16* __restrict__ y) {
-  __shared__ __align__(16) unsigned short tiles[1536];
+  __shared__ __align__(16) unsigned short tiles[6144];
   unsigned short* const key_tile = tiles;
   unsigned short* const value_tile = tiles + 768;
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int tile = blockIdx.x;
   const int row0 = 0;
   const int batch = tile;
-  const int warp_row = row0 + warp * 16;
+  const int warp_row = row0;
   const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
-  for (int each = 0; each < 1; ++each) {
-    const int line = threadIdx.x / 16 * 8 + threadIdx.x % 8 + each * 64;
-    for (int step = 0; step < 1; ++step) {
-      const int eight = threadIdx.x / 8 % 2 + step * 2;
-      const int at = row0 + line;
-      Words<4> made = {};
-      if (at < 12) {
-        const Words<4> q_w = load_words<4>(q + (eight * 8 + at * 16 + batch * 192));
-        float values[8];
+  for (unsigned p = threadIdx.x; p < 32; p += 64) {
+    const int line = p / 2, eight = p % 2;
+    const int at = row0 + line;
+    Words<4> made = {};
+    if (at < 12) {
+      const Words<4> q_w = load_words<4>(q + (eight * 8 + at * 16 + batch * 192));
+      float values[8];
 #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          values[e] = fp16_element(q_w, e) * 0.5f;
-        }
-        made = fp16_words(values);
+      for (int e = 0; e < 8; ++e) {
+        values[e] = fp16_element(q_w, e) * 0.5f;
       }
-      store_words(key_tile + line * 24 + eight * 8, made);
+      made = fp16_words(values);
     }
+    store_words(key_tile + line * 24 + eight * 8, made);
   }
   const int lane_row = warp_lane / 16 * 8 + warp_lane % 8, lane_place = warp_lane / 8 % 2 * 8;
-  const unsigned query_rows = kept(shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place));
-  const unsigned key_rows = kept(shared_address(key_tile + (lane_row) * 24 + lane_place));
-  const unsigned value_rows = kept(shared_address(value_tile + (lane_row) * 24 + lane_place));
+  const unsigned query_rows = kept(shared_address(key_tile + (lane_row) * 24 + lane_place));
+  const unsigned key_rows = kept(shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place));
+  const unsigned value_rows = kept(shared_address(value_tile + (warp * 16 + lane_row) * 24 + lane_place));
   __syncthreads();  // queries are there
   unsigned query[1][1][4];
 #pragma unroll
@@ -374,81 +441,92 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
       "mov.f32 sum3, 0f00000000; mov.f32 sum4, 0f00000000; mov.f32 sum5, 0f00000000;\n"
       "mov.f32 sum6, 0f00000000; mov.f32 sum7, 0f00000000;"
       :);
-  const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
-  const int last_warp_row = warp_row + 15 < 12 ? warp_row + 15 : 12 - 1;
+  const int last_row = row0 + 15 < 12 ? row0 + 15 : 12 - 1;
   const int keys_end = (last_row + 1);
-  const int warp_keys_end = (last_warp_row + 1);
-  const int all_rows_to = (warp_row + 1);
-  const Lines<4, 32, 2> key_tile_lines(threadIdx.x);
+  const int all_rows_to = (row0 + 1);
+  const Lines<2, 32, 2> key_tile_lines(threadIdx.x);
   const unsigned key_tile_to = shared_address(key_tile + key_tile_lines.line * 24 + key_tile_lines.unit * 8);
   const int key_tile_at = batch * 320 + key_tile_lines.unit * 8 + key_tile_lines.line * 16;
   __syncthreads();
-  if (0 + 32 <= 20) {
-    key_tile_lines.copy<48>(key_tile_to, k + key_tile_at, 16);
-  } else {
-    key_tile_lines.copy_some<48>(key_tile_to, k + key_tile_at, 16, 20 - (0));
-  }
-  for (int key0 = 0; key0 < keys_end; key0 += 32) {
-    wait_for_copies();
-    __syncthreads();  // keys are there, values used up
-    if (key0 + 32 <= 20) {
-      key_tile_lines.copy<48>(key_tile_to + 1536, v + (key_tile_at + (key0) * 16), 16);
-    } else {
-      key_tile_lines.copy_some<48>(key_tile_to + 1536, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
-    }
-    float score[1][4][4] = {};
-    if (key0 < warp_keys_end) {
-#pragma unroll
-      for (int e = 0; e < 1; ++e) {
-        unsigned b[2][4];
-        load_pieces<768>(b, key_rows + e * 32);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int n = i / 1, s = i % 1;
-          mma_fp16(score[s][n], {query[e][s][0], query[e][s][2], query[e][s][1], query[e][s][3]}, {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]});
-        }
-      }
-    }
-    wait_for_copies();
-    __syncthreads();  // values are there, keys used up
-    if (key0 + 32 < keys_end) {
-      if (key0 + 32 + 32 <= 20) {
-        key_tile_lines.copy<48>(key_tile_to, k + (key_tile_at + (key0 + 32) * 16), 16);
+  unsigned stage = 0;  // in bytes
+#pragma unroll 1
+  for (int next_key0 = 0; stage < 9216; next_key0 += 32, stage += 3072) {
+    if (next_key0 < keys_end) {
+      if (next_key0 + 32 <= 20) {
+        key_tile_lines.copy<48>(key_tile_to + stage, k + (key_tile_at + (next_key0) * 16), 16);
       } else {
-        key_tile_lines.copy_some<48>(key_tile_to, k + (key_tile_at + (key0 + 32) * 16), 16, 20 - (key0 + 32));
+        key_tile_lines.copy_some<48>(key_tile_to + stage, k + (key_tile_at + (next_key0) * 16), 16, 20 - (next_key0));
+      }
+      if (next_key0 + 32 <= 20) {
+        key_tile_lines.copy<48>(key_tile_to + 1536 + stage, v + (key_tile_at + (next_key0) * 16), 16);
+      } else {
+        key_tile_lines.copy_some<48>(key_tile_to + 1536 + stage, v + (key_tile_at + (next_key0) * 16), 16, 20 - (next_key0));
       }
     }
-    if (key0 < warp_keys_end) {
-      if (key0 + 32 > all_rows_to) {
-        const int lane_key = key0 + my_column;
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const int row = my_row + r * 8;
-          mask_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
-        }
+    commit_copies();
+  }
+  stage = 0;
+  for (int key0 = 0; key0 < keys_end; key0 += 32) {
+    wait_for_groups<2>();
+    __syncthreads();  // keys and values are there, those before are used up
+    const unsigned free_stage = stage == 0 ? 9216 : stage - 3072;
+    if (key0 + 96 < keys_end) {
+      if (key0 + 96 + 32 <= 20) {
+        key_tile_lines.copy<48>(key_tile_to + free_stage, k + (key_tile_at + (key0 + 96) * 16), 16);
+      } else {
+        key_tile_lines.copy_some<48>(key_tile_to + free_stage, k + (key_tile_at + (key0 + 96) * 16), 16, 20 - (key0 + 96));
       }
-      online_softmax_tile<false, false>(score, greatest, total, 0.36067376f, [&](const float (&by)[2]) {
-        asm volatile(
-            "mul.f32 sum0, sum0, %0; mul.f32 sum1, sum1, %0; mul.f32 sum4, sum4, %0; mul.f32 sum5, sum5, %0;\n"
-            "mul.f32 sum2, sum2, %1; mul.f32 sum3, sum3, %1; mul.f32 sum6, sum6, %1; mul.f32 sum7, sum7, %1;"
-            :
-            : "f"(by[0]), "f"(by[1]));
-      });
-#pragma unroll
-      for (int k = 0; k < 4; k += 2) {
-        unsigned weight[1][4];
-#pragma unroll
-        for (int w = 0; w < 4; ++w)
-          weight[w / 4][w % 4] = pack_fp16(score[w / 4][k + w % 4 / 2][w % 2 * 2], score[w / 4][k + w % 4 / 2][w % 2 * 2 + 1]);
-        asm volatile(
-            "{.reg .b32 b<4>; ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {b0,b1,b2,b3}, [%4+0];\n"
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum0,sum1,sum2,sum3}, {%0,%1,%2,%3}, {b0,b2}, {sum0,sum1,sum2,sum3};\n"
-            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum4,sum5,sum6,sum7}, {%0,%1,%2,%3}, {b1,b3}, {sum4,sum5,sum6,sum7};}"
-            :
-            : "r"(weight[0][0]), "r"(weight[0][1]), "r"(weight[0][2]), "r"(weight[0][3]),
-            "r"(value_rows + k * 384));
+      if (key0 + 96 + 32 <= 20) {
+        key_tile_lines.copy<48>(key_tile_to + 1536 + free_stage, v + (key_tile_at + (key0 + 96) * 16), 16);
+      } else {
+        key_tile_lines.copy_some<48>(key_tile_to + 1536 + free_stage, v + (key_tile_at + (key0 + 96) * 16), 16, 20 - (key0 + 96));
       }
     }
+    commit_copies();
+    const int warp_key0 = key0 + warp * 16;
+    const unsigned stage_key_rows = key_rows + stage;
+    const unsigned stage_value_rows = value_rows + stage;
+    float score[1][2][4] = {};
+#pragma unroll
+    for (int e = 0; e < 1; ++e) {
+      unsigned b[1][4];
+      load_pieces<768>(b, stage_key_rows + e * 32);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int n = i / 1, s = i % 1;
+        mma_fp16(score[s][n], {query[e][s][0], query[e][s][2], query[e][s][1], query[e][s][3]}, {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]});
+      }
+    }
+    if (warp_key0 + 16 > all_rows_to) {
+      const int lane_key = warp_key0 + my_column;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = my_row + r * 8;
+        mask_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
+      }
+    }
+    online_softmax_tile<false, false>(score, greatest, total, 0.36067376f, [&](const float (&by)[2]) {
+      asm volatile(
+          "mul.f32 sum0, sum0, %0; mul.f32 sum1, sum1, %0; mul.f32 sum4, sum4, %0; mul.f32 sum5, sum5, %0;\n"
+          "mul.f32 sum2, sum2, %1; mul.f32 sum3, sum3, %1; mul.f32 sum6, sum6, %1; mul.f32 sum7, sum7, %1;"
+          :
+          : "f"(by[0]), "f"(by[1]));
+    });
+#pragma unroll
+    for (int k = 0; k < 2; k += 2) {
+      unsigned weight[1][4];
+#pragma unroll
+      for (int w = 0; w < 4; ++w)
+        weight[w / 4][w % 4] = pack_fp16(score[w / 4][k + w % 4 / 2][w % 2 * 2], score[w / 4][k + w % 4 / 2][w % 2 * 2 + 1]);
+      asm volatile(
+          "{.reg .b32 b<4>; ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {b0,b1,b2,b3}, [%4+0];\n"
+          "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum0,sum1,sum2,sum3}, {%0,%1,%2,%3}, {b0,b2}, {sum0,sum1,sum2,sum3};\n"
+          "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum4,sum5,sum6,sum7}, {%0,%1,%2,%3}, {b1,b3}, {sum4,sum5,sum6,sum7};}"
+          :
+          : "r"(weight[0][0]), "r"(weight[0][1]), "r"(weight[0][2]), "r"(weight[0][3]),
+          "r"(stage_value_rows + k * 384));
+    }
+    stage = stage == 9216 ? 0 : stage + 3072;
   }
   float sum[1][2][4];
   asm volatile(
@@ -456,37 +534,40 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
       "mov.f32 %5, sum5; mov.f32 %6, sum6; mov.f32 %7, sum7;"
       : "=f"(sum[0][0][0]), "=f"(sum[0][0][1]), "=f"(sum[0][0][2]), "=f"(sum[0][0][3]),
       "=f"(sum[0][1][0]), "=f"(sum[0][1][1]), "=f"(sum[0][1][2]), "=f"(sum[0][1][3]));
-  float row_scale[2];
+  merge_key_warps<2>(sum, greatest, total, (float*)key_tile, 0.36067376f);
+  if (warp == 0) {
+    float row_scale[2];
 #pragma unroll
-  for (int r_2 = 0; r_2 < 2; ++r_2) {
-    total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 1);
-    total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 2);
-    if (greatest[r_2] == __uint_as_float(0xff800000u)) total[r_2] = __uint_as_float(0x7fc00000u);
-    const int row_2 = my_row + r_2 * 8;
-    row_scale[r_2] = (1.0f / (total[r_2]));
-  }
-  __syncthreads();  // nobody needs keys and values any more
-  fp16* const my_result = (fp16*)key_tile + warp * 384;
-#pragma unroll
-  for (int r_3 = 0; r_3 < 2; ++r_3) {
-    const int row_3 = my_row + r_3 * 8;
-    if (row_3 >= 12) continue;
-#pragma unroll
-    for (int m = 0; m < 4; m += 2) {
-      const int column = my_column + m / 2 * 8 + m % 2;
-      *(unsigned*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = pack_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3]), (sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3]));
+    for (int r_2 = 0; r_2 < 2; ++r_2) {
+      total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 1);
+      total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 2);
+      if (greatest[r_2] == __uint_as_float(0xff800000u)) total[r_2] = __uint_as_float(0x7fc00000u);
+      const int row_2 = my_row + r_2 * 8;
+      row_scale[r_2] = (1.0f / (total[r_2]));
     }
-  }
-  __syncwarp();
-  using Result = Lines<1, 16, 2>;
-  const Result lines(warp_lane);
+    __syncwarp();  // nobody needs keys and values any more
+    fp16* const my_result = (fp16*)key_tile + warp * 384;
 #pragma unroll
-  for (int line_2 = lines.line; line_2 < 16; line_2 += Result::kHigh) {
-    const int row_4 = warp_row + line_2;
-    if (row_4 >= 12) continue;
+    for (int r_3 = 0; r_3 < 2; ++r_3) {
+      const int row_3 = my_row + r_3 * 8;
+      if (row_3 >= 12) continue;
 #pragma unroll
-    for (int unit = lines.unit; unit < 2; unit += Result::kWide) {
-      *(uint4*)(y + row_4 * 32 + batch * 16 + (unit * 8)) = *(const uint4*)(my_result + line_2 * 24 + unit * 8);
+      for (int m = 0; m < 4; m += 2) {
+        const int column = my_column + m / 2 * 8 + m % 2;
+        *(unsigned*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = pack_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3]), (sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3]));
+      }
+    }
+    __syncwarp();
+    using Result = Lines<1, 16, 2>;
+    const Result lines(warp_lane);
+#pragma unroll
+    for (int line_2 = lines.line; line_2 < 16; line_2 += Result::kHigh) {
+      const int row_4 = warp_row + line_2;
+      if (row_4 >= 12) continue;
+#pragma unroll
+      for (int unit = lines.unit; unit < 2; unit += Result::kWide) {
+        *(uint4*)(y + row_4 * 32 + batch * 16 + (unit * 8)) = *(const uint4*)(my_result + line_2 * 24 + unit * 8);
+      }
     }
   }
 }
@@ -622,7 +703,7 @@ cudaError_t attention_launch(attention_context* ctx, const attention_args* args,
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // turned, mixed, rows, y
-  status = launch(reinterpret_cast<const void*>(attention_0_mul_scaled_dot_product_atten_transpose_reshape), 2, 1, 1, dim3(128, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(attention_0_mul_scaled_dot_product_atten_transpose_reshape), 2, 1, 1, dim3(64, 1, 1), 0, stream,
                   static_cast<const void*>(args->q),
                   static_cast<const void*>(args->k),
                   static_cast<const void*>(args->v),

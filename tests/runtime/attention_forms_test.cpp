@@ -262,13 +262,13 @@ TEST_SUITE("full") {
                 true);
   }
 
-  // 17 tiles of keys: what shares of three leave for a last one, and what a share has beyond the last key, is nothing.
+  // The last split has fewer tiles than the others, and its last tile has fewer keys.
   TEST_CASE("keys that blocks share") {
     const std::string op = "y = scaled_dot_product_attention q k v";
     const std::string gqa = " {\"enable_gqa\": true}", causal = " {\"enable_gqa\": true, \"is_causal\": true}";
     const std::string in = "q bfloat16 1,4,1,128; k bfloat16 1,1,1088,128; v bfloat16 1,1,1088,128";
     const std::string some = "q float16 1,4,3,80; k float16 1,2,2100,80; v float16 1,2,2100,80";
-    const char* const shared = "attention_mma attention";
+    const char* const shared = "counters attention_mma";
     for (const char* arch : {"sm_80", "sm_90a"})
       for (const AttentionCase& c : std::vector<AttentionCase>{
                {"one query", in, op + gqa, "y", shared},
@@ -287,7 +287,7 @@ TEST_SUITE("full") {
                     op + gqa,
                 "y", shared},
                {"float32", "q float32 1,1,1,64; k float32 1,1,1100,64; v float32 1,1,1100,64", op, "y",
-                "attention attention"},
+                "counters attention"},
                {"symbolic", "q bfloat16 1,4,1,64; k bfloat16 1,1,n,64; v bfloat16 1,1,n,64", op + gqa, "y", shared,
                 R"({"n": {"min": 1, "hint": 4000}})"},
            })

@@ -133,7 +133,7 @@ TEST_SUITE("attention outputs") {
          {"rows without a key", operands("float16", 2, 20, 20, 8, 8) + "; m float16 20,20", masked, "y l"}},
         true);
     check_case({"blocks share the keys", operands("float32", 1, 2, 1100, 64, 64), op + "{\"dim\": [-1]}", "y l",
-                "attention attention"},
+                "counters attention"},
                "sm_80");
   }
 

@@ -118,7 +118,8 @@ TEST_CASE("a longer row is divided among blocks, keys that one query looks at am
   const std::string cache = "; k float16 1,8,4096,64; v float16 1,8,4096,64";
   const Prediction decoding =
       predicted(test::short_model("q float16 1,8,1,64" + cache, "y = scaled_dot_product_attention q k v", "y"));
-  CHECK(decoding.launches == 2);
+  CHECK(decoding.launches == 1);
+  CHECK(decoding.written > 2 * 8 * 64);  // and what the blocks leave for the last one
   CHECK(decoding.memory < 2 * decoding.read / 1.555e12);
 }
 
@@ -128,7 +129,8 @@ TEST_CASE("blocks share keys while they do not draw all of the bandwidth") {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     const Target target = target_for(arch);
     const Prediction p = predicted(test::short_model(inputs, "y = scaled_dot_product_attention q k v", "y"), target);
-    CHECK(p.launches == 2);
+    CHECK(p.launches == 1);
+    CHECK(p.written > 2 * 4 * 8 * 64);
     CHECK(p.memory < 1.5 * p.read / target.bandwidth);
   }
 }
